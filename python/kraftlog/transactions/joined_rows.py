@@ -1,4 +1,4 @@
-"""Rows of structured arrays, one behind the other."""
+"""Concatenation of structured arrays."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 
 def joined(*pieces: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
-    """Return rows of one type one behind the other; numpy would compare the fields of each piece.
+    """Concatenate rows of one type; numpy would compare the fields of each piece.
 
     Examples
     --------

@@ -55,7 +55,7 @@ FOREVER = np.iinfo(np.int64).max
 
 
 class Totals(NamedTuple):
-    """What lies before a batch: records that are no markers, data batches and their bytes."""
+    """Counts before a batch: records without markers, data batches and their bytes."""
 
     records: int = 0
     batches: int = 0
@@ -63,14 +63,14 @@ class Totals(NamedTuple):
 
 
 class Border(NamedTuple):
-    """Where a stretch of the log starts or ends: an offset, the place of its batch, and what lies before."""
+    """The start or end of a stretch of the log: an offset, the place of its batch, and counts before it."""
 
     offset: int
     place: int
     totals: Totals
 
     def as_end(self) -> Markers:
-        """Return a row that stands for an End that is not there."""
+        """Return a row for a missing End."""
         row = np.zeros(1, MARKER_DTYPE)
         row["offset"] = row["partition_leader_epoch"] = NONE
         row["place"], row["records"], row["batches"] = self.place, self.totals.records, self.totals.batches
@@ -78,7 +78,7 @@ class Border(NamedTuple):
         return row
 
     def as_start(self) -> Markers:
-        """Return a row that stands for a Begin that is not there."""
+        """Return a row for a missing Begin."""
         row = self.as_end()
         row["batches"] += 1
         return row
@@ -99,18 +99,18 @@ class _Columns(NamedTuple):
 
 
 class Outline(NamedTuple):
-    """What there is of a stretch.
+    """The outline of a stretch.
 
     Attributes
     ----------
     markers : numpy.ndarray
-        Of ``MARKER_DTYPE``.
+        Markers as ``MARKER_DTYPE``.
     last : Border
-        Its last offset, the place of its last batch, and what lies before its end.
+        Its last offset, the place of its last batch, and the counts before its end.
     last_data : int
-        The index of the last batch that is no control batch; -1 for none.
+        The index of the last data batch; -1 for none.
     is_whole, is_rising : bool
-        Whether no offset is missing, and whether none comes again.
+        Whether no offset is missing, and whether none is repeated.
     """
 
     markers: Markers
@@ -122,22 +122,22 @@ class Outline(NamedTuple):
 
 @dataclass(frozen=True)
 class Stretch:
-    """Batches of a metadata log one behind the other, and their transaction markers.
+    """Consecutive batches of a metadata log, and their transaction markers.
 
     Attributes
     ----------
     headers : numpy.ndarray
-        Of all batches that can be read.
+        Headers of all readable batches.
     batch_of, offsets, api_keys : numpy.ndarray of int64
-        Of the markers: the index of each one's batch, its offset, and its type.
+        Batch index, offset and type of each marker.
     values : sequence of bytes
-        Of the markers; None where they are not asked for.
+        Values of the markers; None if not needed.
     file : int
         Number of the segment.
     cut : numpy.ndarray of bool, optional
-        The batches of which records at the end cannot be read.
+        Batches whose last records cannot be read.
     found : tuple, optional
-        What ``outline`` of the native module says of these headers and markers, where it is known.
+        The result of ``outline`` of the native module for these headers and markers, if known.
     """
 
     headers: Headers
@@ -151,7 +151,7 @@ class Stretch:
 
     @classmethod
     def of(cls, block: MarkerBlock, file: int = 0) -> Stretch:
-        """Return the batches and markers of a block, of the segment with this number."""
+        """Return the batches and markers of a block of the segment with this number."""
         return cls(*block[:5], file, block.cut, block.outline)
 
     @cached_property
@@ -184,21 +184,21 @@ class Stretch:
 
     @property
     def is_data(self) -> npt.NDArray[np.bool_]:
-        """Which batches are no control batches."""
+        """Whether each batch is a data batch."""
         return self._columns.is_data
 
     @property
     def last_data(self) -> Ints:
-        """The index of the last batch up to each that is no control batch; -1 for none."""
+        """The index of the last data batch up to each; -1 for none."""
         return self._columns.last_data
 
     @property
     def places(self) -> Ints:
-        """Where the batches lie."""
+        """The places of the batches."""
         return self._columns.places
 
     def totals(self, before: Totals, batches: int) -> Totals:
-        """Return what lies before a batch, given what lies before the first one."""
+        """Return the counts before a batch, from the counts before the first one."""
         if batches == 0:
             return before
         columns = self._columns
@@ -208,7 +208,7 @@ class Stretch:
         return Totals(before.records + records - markers, before.batches + data, before.size + size)
 
     def outline(self, before: Totals, expected: int) -> Outline:
-        """Return what there is of batches, given what lies before the first one and where that is expected."""
+        """Return the outline of batches, from the counts before the first one and its expected offset."""
         place = self.file << PLACE_BITS
         found = self.found
         if found is None:
@@ -225,12 +225,12 @@ class Stretch:
         )
 
     def border(self, before: Totals, batch: int) -> Border:
-        """Return where a batch starts."""
+        """Return the start of a batch as a border."""
         return Border(int(self.base[batch]), int(self.places[batch]), self.totals(before, batch))
 
 
 def rows_between(begin: Markers, end: Markers) -> MetadataTransactions:
-    """Return the transactions between markers, two and two; they end as the second one says."""
+    """Return the transactions between pairs of markers; the second one is their outcome."""
     rows = np.empty(len(begin), METADATA_TRANSACTION_DTYPE)
     rows["begin_offset"], rows["end_offset"] = begin["offset"], end["offset"]
     rows["begin_epoch"], rows["end_epoch"] = begin["partition_leader_epoch"], end["partition_leader_epoch"]

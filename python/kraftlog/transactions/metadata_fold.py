@@ -1,19 +1,19 @@
-"""The state machine of metadata transactions (KIP-868): forward, once over the log.
+"""The state machine of metadata transactions (KIP-868), in one forward pass over the log.
 
-Records between Begin and EndTransactionRecord become visible at End, all at once; those that an AbortTransactionRecord
-ends never do. There is one transaction at a time. A marker that is out of place (Begin inside a transaction, End or
-Abort outside of one) is ignored, as Kafka's loader ignores it, and reported.
+Records between Begin and EndTransactionRecord become visible at End, all at once; those before an
+AbortTransactionRecord never do. There is one transaction at a time. A misplaced marker (Begin inside a transaction, End
+or Abort outside of one) is ignored, as in Kafka's loader, and reported.
 
-The offsets of a Raft log have no gaps. Where some are missing, a marker may be among them, and from there on it is not
-known whether a transaction is open. It is known again with the next
+The offsets of a Raft log have no gaps. If some are missing, a marker may be among them, and from there on it is unknown
+whether a transaction is open. The state is known again at the next
 
 * Begin: nothing was open before it;
-* leader epoch that is newer, if its first data record ends no transaction: a new leader first aborts what is open;
+* newer leader epoch, if its first data record ends no transaction: a new leader first aborts what is open;
 * snapshot: nothing is open where one ends;
 * End or Abort: a transaction was open before it.
 
 In the first three cases a transaction that was open at the gap has ended in it. Its records up to the last gap are left
-out, since its outcome is unknown; the records behind the last gap are outside of transactions. In the last case all
+out, since its outcome is unknown; the records after the last gap are outside of transactions. In the last case all
 records from the Begin on, or from the first gap since it was known that none was open, are left out.
 """
 
@@ -47,20 +47,20 @@ _LEADER_CHANGE = CONTROL_TYPES.index("LEADER_CHANGE")
 
 @dataclass
 class Found:
-    """What a stretch of the log has decided, in the order of the log.
+    """The decisions of a stretch of the log, in the order of the log.
 
     Attributes
     ----------
     transactions : numpy.ndarray
-        Of ``METADATA_TRANSACTION_DTYPE``: those that ended.
+        Ended transactions as ``METADATA_TRANSACTION_DTYPE``.
     begin_values, end_values : list of bytes or None
         Their marker records.
     gaps : list of tuple of int
-        The first missing offset of each gap, and the one behind it.
+        The first missing offset of each gap, and the first one after it.
     misplaced : numpy.ndarray
-        Markers that are out of place.
+        Misplaced markers.
     since : list of int
-        Where the transaction began that was open at each of them; -1 when there was none.
+        Begin offset of the transaction that was open at each of them; -1 for none.
     begun_before : numpy.ndarray
         Markers that end a transaction which began before the log.
     """
@@ -82,7 +82,7 @@ class Found:
 
 @dataclass
 class _Begin:
-    """A Begin whose End has not come."""
+    """A Begin without an End so far."""
 
     marker: Markers
     value: bytes | None
@@ -94,20 +94,20 @@ class _Begin:
 
 @dataclass
 class _Doubt:
-    """What is known while it is not known whether a transaction is open.
+    """The state while it is unknown whether a transaction is open.
 
     Attributes
     ----------
     begin : _Begin or None
-        Of the transaction that was open at the gap.
+        Begin of the transaction that was open at the gap.
     since : Border
-        From where on records may be of a transaction.
+        Start of the records that may belong to a transaction.
     held, tail : Border
-        What lies before the last gap ends, and what lies behind it starts there.
+        End of the part before the last gap, and start of the part after it.
     epoch : int
-        Of the last data batch before the gap.
+        Epoch of the last data batch before the gap.
     known : list of int
-        Offsets behind ``tail`` where nothing is open.
+        Offsets after ``tail`` where no transaction is open.
     least_epoch, leader_change : int
         Least epoch of the batches since the last gap, and the largest of their leader changes.
     """
@@ -122,21 +122,21 @@ class _Doubt:
     leader_change: int = NONE
 
     def has_seen_change_to(self, epoch: int) -> bool:
-        """Whether no data batch of that epoch lies in the last gap."""
+        """Whether the last gap contains no data batch of that epoch."""
         return self.least_epoch < epoch or self.leader_change >= epoch
 
 
 class MetadataTransactionFold:
-    """Transactions of a metadata log as its stretches come, in bounded memory: only an open one is kept.
+    """Transactions of a metadata log, stretch by stretch, in bounded memory: only an open one is kept.
 
     Parameters
     ----------
     start_offset : int, optional
-        Where the log starts; by default with its first batch.
+        Start of the log; by default its first batch.
     begun_before : bool
         Whether it may start inside a transaction.
     nothing_open_at : callable, optional
-        Returns offsets where nothing is open: the ends of snapshots. Is called when that matters.
+        Returns offsets where no transaction is open: the ends of snapshots. Called on demand.
     """
 
     def __init__(
@@ -161,13 +161,13 @@ class MetadataTransactionFold:
 
     @property
     def open_since(self) -> int | None:
-        """The offset of the Begin that has no End yet; None when there is none."""
+        """The offset of a Begin without an End so far; None without one."""
         begin = self._doubt.begin if self._doubt else self._open
         return None if begin is None else begin.offset
 
     @property
     def undecided(self) -> int | None:
-        """The first place from which on it is not decided yet what becomes of records; None when all is decided."""
+        """The first place whose records are undecided; None if all are decided."""
         if self._doubt is not None:
             return self._doubt.since.place
         if self._open is not None:
@@ -175,7 +175,7 @@ class MetadataTransactionFold:
         return None if self._start is None else self._start.place
 
     def add(self, stretch: Stretch) -> Found:
-        """Take the next stretch; return what is decided."""
+        """Process the next stretch; return the decisions."""
         self._found = found = Found()
         count = len(stretch.headers)
         if not count:
@@ -197,12 +197,12 @@ class MetadataTransactionFold:
         return found
 
     def finish(self, end_offset: int = NONE) -> Found:
-        """Return the transaction that is open at the end, if there is one.
+        """Return the transaction that is open at the end, if any.
 
         Parameters
         ----------
         end_offset : int
-            Where the log ends by the name of its last segment, which may be empty.
+            End of the log by the name of its last segment, which may be empty.
         """
         self._found = Found()
         if self._expected is not None and end_offset > self._expected:
@@ -229,7 +229,7 @@ class MetadataTransactionFold:
         self._known = [at for at in self._nothing_open_at() if at >= self._start.offset]
 
     def _doubt_gaps(self, stretch: Stretch, markers: Markers, first: int, is_cut: npt.NDArray[np.bool_]) -> int:
-        """Take the batches before the last gap; return the index of the one behind it."""
+        """Process the batches before the last gap; return the index of the first one after it."""
         expected = np.concatenate(([first], stretch.last[:-1] + 1))
         is_gap = stretch.base > expected
         begin = 0
@@ -244,7 +244,7 @@ class MetadataTransactionFold:
         return begin
 
     def _leave(self, stretch: Stretch, end: int) -> None:
-        """Note what lies before a batch, and the last data batch there."""
+        """Note the counts before a batch, and the last data batch there."""
         data = int(stretch.last_data[end - 1])
         if data >= 0:
             self._data_epoch = int(stretch.epochs[data])
@@ -252,7 +252,7 @@ class MetadataTransactionFold:
         self._last = Border(int(stretch.last[end - 1]), int(stretch.places[end - 1]), totals)
 
     def _doubt_from(self, tail: Border) -> None:
-        """Offsets are missing before a batch."""
+        """Handle missing offsets before a batch."""
         doubt = self._doubt
         if doubt is None:
             since = tail
@@ -273,7 +273,7 @@ class MetadataTransactionFold:
             self._settle(again=True)
 
     def _settle(self, *, again: bool = False) -> None:
-        """Nothing is open, or was not before the last gap: what was open before the gaps has ended in them."""
+        """Handle a point without an open transaction: one that was open before the gaps has ended in them."""
         doubt = self._doubt
         assert doubt is not None
         if doubt.begin is not None:
@@ -291,7 +291,7 @@ class MetadataTransactionFold:
         self._found.add(rows, [None if begin is None else begin.value], [end_value])
 
     def _go_on(self, stretch: Stretch, markers: Markers, begin: int, end: int) -> None:
-        """Take batches [begin, end) of a stretch, among which no offset is missing."""
+        """Process batches [begin, end) of a stretch without missing offsets."""
         if begin == end:
             return
         low, high = (int(at) for at in np.searchsorted(stretch.batch_of, (begin, end)))
@@ -305,7 +305,7 @@ class MetadataTransactionFold:
             self._match(markers[low:high], stretch.values[low:high])
 
     def _resolve(self, stretch: Stretch, markers: Markers, begin: int, end: int, low: int, high: int) -> int:
-        """Look for what ends the doubt; return the index of the first marker that is left."""
+        """Find the point where the state is known again; return the index of the first remaining marker."""
         epochs, is_data = stretch.epochs[begin:end], stretch.is_data[begin:end]
         is_change = ~is_data & (stretch.headers["control_type"][begin:end] == _LEADER_CHANGE)
         marker = markers[low] if low < high else None
@@ -343,7 +343,7 @@ class MetadataTransactionFold:
         doubt.leader_change = max(doubt.leader_change, int(epochs[is_change].max(initial=NONE)))
 
     def _match(self, markers: Markers, values: tuple[bytes | None, ...]) -> None:
-        """Match markers among which no offset is missing, when it is known what is open before them."""
+        """Match markers without missing offsets in between, from a known state before them."""
         if self._open is not None:
             markers, values = joined(self._open.marker, markers), (self._open.value, *values)
         is_begin = markers["api_key"] == BEGIN_TRANSACTION

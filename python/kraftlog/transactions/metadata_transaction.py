@@ -13,7 +13,7 @@ from kraftlog.codec.metadata_markers import abort_transaction, begin_transaction
 from kraftlog.codec.metadata_version import has_metadata_transactions, metadata_version_level
 from kraftlog.transactions.packing import DEFAULT_BATCH_BYTES
 
-LARGEST_BATCH_BYTES = 8 << 20  # that a Raft quorum of Kafka takes
+LARGEST_BATCH_BYTES = 8 << 20  # the limit of Kafka's Raft quorum
 ONE_BATCH = (MOST_RECORDS,)  # a plan that is broken by a second batch
 
 Values: TypeAlias = pa.Array | pa.ChunkedArray | Iterable["Values"]
@@ -29,7 +29,7 @@ def value_batches(records: Values) -> Iterator[pa.RecordBatch]:
     Raises
     ------
     ValueError
-        When one is null, or something is not an array.
+        When one is null, or an item is not an array.
     """
     if isinstance(records, pa.ChunkedArray):
         records = records.chunks

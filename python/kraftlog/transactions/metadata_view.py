@@ -1,4 +1,4 @@
-"""What transactions of the metadata log mean for the records around them."""
+"""The effect of metadata transactions on the visibility of records."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class MetadataView:
     Attributes
     ----------
     transactions : numpy.ndarray
-        Of ``METADATA_TRANSACTION_DTYPE``.
+        Transactions as ``METADATA_TRANSACTION_DTYPE``.
     misplaced : numpy.ndarray
-        Offsets of the markers that are out of place.
+        Offsets of misplaced markers.
     """
 
     transactions: MetadataTransactions = field(default_factory=lambda: np.empty(0, METADATA_TRANSACTION_DTYPE))
@@ -34,7 +34,7 @@ class MetadataView:
     aborted_by_offset: bool = False
 
     def aborted(self) -> None:
-        """Return None: a batch may lie in a transaction with a part of its records only."""
+        """Return None: only a part of a batch's records may be in a transaction."""
 
     @property
     def is_committed(self) -> bool:
@@ -43,7 +43,7 @@ class MetadataView:
 
     @cached_property
     def _columns(self) -> tuple[Ints, Ints, Ints, npt.NDArray[np.int8], Ints]:
-        """The transactions by their first offset, which damaged headers may have out of order; and all markers."""
+        """The transactions sorted by first offset, as damaged headers may be out of order; and all markers."""
         rows = self.transactions[np.argsort(self.transactions["first_offset"], kind="stable")]
         markers = np.unique(np.concatenate((rows["begin_offset"], rows["end_offset"], self.misplaced)))
         first, last, end, state = (
@@ -55,13 +55,13 @@ class MetadataView:
         return visibility(*self._columns, np.ascontiguousarray(headers).view(np.uint8), offsets)
 
     def states(self, headers: Headers, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int8]:
-        """Return the state of the transaction that each record lies in; its markers belong to it."""
+        """Return the state of each record's transaction, which includes its markers."""
         return self._of(headers, offsets)[0]
 
     def shows(self, headers: Headers, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Return whether records are outside of transactions, or in committed ones, and no markers."""
+        """Return whether records are outside of transactions or in committed ones, and are not markers."""
         return self._of(headers, offsets)[1]
 
     def visible_at(self, headers: Headers, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return the offset of the End of each record's transaction, or its own outside of transactions."""
+        """Return the offset of the End of each record's transaction, or the record's own offset without one."""
         return self._of(headers, offsets)[2]

@@ -15,7 +15,7 @@ from kraftlog.codec.encode import MOST_RECORDS
 from kraftlog.errors import RecordTooLargeError
 from kraftlog.transactions import packing_columns
 
-DEFAULT_BATCH_BYTES = 8192  # of KIP-868: what a fetch of the metadata log takes at a time
+DEFAULT_BATCH_BYTES = 8192  # default of KIP-868: the size of a fetch of the metadata log
 
 
 def plan_batches(
@@ -66,7 +66,7 @@ def plan_batches(
 
 @cache
 def _planner() -> Callable[..., tuple[int, int]]:
-    """Return the loop that Numba compiles, or what does the same by columns where Numba is not installed."""
+    """Return the loop that Numba compiles, or its equivalent by columns if Numba is not installed."""
     if find_spec("numba") is None:
         return packing_columns.plan
     from kraftlog.transactions import packing_kernels
@@ -83,7 +83,7 @@ def _integers(sizes: npt.ArrayLike) -> npt.NDArray[np.int64] | npt.NDArray[np.in
     if given.dtype != np.int32:
         given = given.astype(np.int64, copy=False)
     view = np.ascontiguousarray(given).view()
-    view.flags.writeable = False  # one compiled kernel, whether or not the caller's array may be written to
+    view.flags.writeable = False  # one compiled kernel for writable and read-only arrays
     return view
 
 

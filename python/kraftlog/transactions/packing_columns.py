@@ -1,8 +1,8 @@
-"""The packing plan by whole columns in NumPy, for where Numba is not installed.
+"""The packing plan by whole columns in NumPy, used without Numba.
 
-A record takes more bytes the later its place in a batch is, since the varint of its offset delta grows. So there is one
-column of running sums for each length of that varint. For all records at once, the end of a batch is looked up that
-would begin with it and has deltas of one byte; a batch that is longer is followed from there.
+A record takes more bytes at a later place in a batch, since the varint of its offset delta grows. So there is one
+column of running sums for each length of that varint. For all records at once, the end of a batch that begins with the
+record and has deltas of one byte is looked up; a longer batch is continued from there.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def plan(
     max_batch_records: int,
     counts: npt.NDArray[np.int64],
 ) -> tuple[int, int]:
-    """Fill ``counts``; return how many batches there are, and the first record that fits no batch (-1: all do)."""
+    """Fill ``counts``; return the number of batches, and the first record that fits no batch (-1: all do)."""
     room = max_batch_bytes - RECORD_BATCH_OVERHEAD
     records = _Records(sizes, max_batch_bytes)
     ends = records.ends_of_short_batches(room, max_batch_records)
@@ -45,10 +45,10 @@ def plan(
 
 
 class _Records:
-    """Running sums of the bytes of records: what those before each one take, by the bytes of their offset deltas."""
+    """Running sums of the bytes before each record, by the length of their offset deltas."""
 
     def __init__(self, sizes: npt.NDArray[np.int64] | npt.NDArray[np.int32], max_batch_bytes: int) -> None:
-        # a size below -1 fits no batch, nor does one that is too large
+        # a size less than -1 or too large fits no batch
         self._sizes = np.where(sizes < -1, max_batch_bytes, np.clip(sizes, 0, max_batch_bytes))
         self._sums: list[memoryview] = []
 
@@ -87,11 +87,11 @@ class _Records:
         largest = int(self._sizes.max(initial=0))
         if largest >= len(self._sizes):
             return record_sizes(self._sizes.astype(np.int64, copy=False), more)
-        return record_sizes(np.arange(largest + 1), more)[self._sizes]  # fewer to count the bytes of
+        return record_sizes(np.arange(largest + 1), more)[self._sizes]  # with fewer, count the bytes
 
 
 def record_sizes(sizes: npt.NDArray[np.int64], more: int) -> npt.NDArray[np.int64]:
-    """Return the bytes of records with values of some sizes, whose offset deltas take ``more`` bytes more than one."""
+    """Return the bytes of records by the sizes of their values; their offset deltas take 1 + ``more`` bytes."""
     body = FRAME + more + _varint_sizes(sizes) + sizes
     return body + _varint_sizes(body)
 

@@ -1,4 +1,4 @@
-"""The packing plan as a loop that Numba compiles when it is first used. ``packing`` imports it where Numba is there."""
+"""The packing plan as a loop that Numba compiles on first use. ``packing`` imports it if Numba is installed."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def compiled(function: Function) -> Function:
-    """Compile a function when it is first called; it runs without the interpreter lock.
+    """Compile a function on its first call; it runs without the interpreter lock.
 
-    The machine code is kept beside the package, or in the user's cache. Where neither can be written to, it is compiled
-    anew in each process.
+    The machine code is cached next to the package, or in the user's cache. If neither is writable, each process
+    compiles it.
     """
     njit: Any = numba.njit
     try:
@@ -32,7 +32,7 @@ def compiled(function: Function) -> Function:
 
 
 def inlined(function: Function) -> Function:
-    """Compile a function into each place where compiled ones call it."""
+    """Compile a function inline into its compiled callers."""
     njit: Any = numba.njit
     kernel: Function = njit(inline="always")(function)
     return kernel
@@ -40,13 +40,13 @@ def inlined(function: Function) -> Function:
 
 @inlined
 def varint_size(value: int) -> int:
-    """Return the bytes of a varint of a number from 0 on, without a branch: sizes are hard to predict."""
+    """Return the length of the varint of a nonnegative number, without a branch: sizes are hard to predict."""
     return 1 + (value >= 1 << 6) + (value >= 1 << 13) + (value >= 1 << 20) + (value >= 1 << 27)
 
 
 @inlined
 def body_size(size: int) -> int:
-    """Return the bytes of a record behind its length; null, given as -1, takes as much as a value of no bytes."""
+    """Return the bytes of a record after its length; null (-1) takes as much as an empty value."""
     length = max(size, 0)
     return FRAME + varint_size(length) + length
 
@@ -58,7 +58,7 @@ def plan(
     max_batch_records: int,
     counts: npt.NDArray[np.int64],
 ) -> tuple[int, int]:
-    """Fill ``counts``; return how many batches there are, and the first record that fits no batch (-1: all do)."""
+    """Fill ``counts``; return the number of batches, and the first record that fits no batch (-1: all do)."""
     batches = 0
     count = 0
     room = 0

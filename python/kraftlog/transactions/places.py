@@ -1,8 +1,8 @@
-"""Places in a log: the number of a segment and a byte of it, as one number that rises along the log."""
+"""Places in a log: segment number and byte position, combined into one number that increases along the log."""
 
 from __future__ import annotations
 
-PLACE_BITS = 40  # of the byte: files of up to 1 TiB
+PLACE_BITS = 40  # bits of the byte position: files of up to 1 TiB
 
 
 def place_of(number: int, position: int = 0) -> int:

@@ -1,12 +1,12 @@
-"""Transactions of producers, from batch headers alone.
+"""Transactions of producers, from batch headers.
 
 A transaction of a producer in one partition is its transactional batches up to its next marker, a control batch of type
 ABORT or COMMIT. Markers are matched by producer id: since transaction version 2 they carry the epoch of the data plus
-one, and a batch that arrives behind its marker belongs to the producer's next one.
+one, and a batch after its marker belongs to the producer's next transaction.
 
-The fold works on parts of transactions. A batch is such a part, and so is all that is known of a transaction after any
-stretch of log; ``join`` puts parts that lie one behind the other together. It is associative, so that a log can be cut
-anywhere, folded piece by piece and joined.
+The fold works on parts of transactions. A batch is such a part, and so is the state of a transaction after any stretch
+of log; ``join`` combines consecutive parts. It is associative, so that a log can be cut anywhere, folded piece by piece
+and joined.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def of_batches(headers: Headers) -> Transactions:
     parts["records_count"] = np.where(data, chosen["records_count"].clip(min=0), 0)
     parts["batches"] = data
     parts["size_in_bytes"] = np.where(data, chosen["batch_length"].astype(np.int64) + LOG_OVERHEAD, 0)
-    # where the cleaner has been, the base timestamp is that of a delete horizon
+    # in cleaned batches the base timestamp is a delete horizon (KIP-534)
     has_horizon = chosen["attributes"] & DELETE_HORIZON_BIT != 0
     first_timestamp = np.where(has_horizon, chosen["max_timestamp"], chosen["base_timestamp"])
     parts["start_timestamp"] = np.where(data, first_timestamp, NONE)
@@ -85,12 +85,12 @@ def of_batches(headers: Headers) -> Transactions:
 
 
 def join(parts: Transactions) -> Transactions:
-    """Put parts in the order of the log together: those of a producer up to its next marker are one.
+    """Combine parts in the order of the log: a producer's parts up to its next marker become one.
 
     Returns
     -------
     numpy.ndarray
-        Of ``TRANSACTION_DTYPE``: ended transactions in the order of their markers, then open ones by first offset.
+        Rows of ``TRANSACTION_DTYPE``: ended transactions in the order of their markers, then open ones by first offset.
     """
     if len(parts) < 2:
         return parts
@@ -114,7 +114,7 @@ def join(parts: Transactions) -> Transactions:
 
 
 def by_producer(producer_ids: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
-    """Return the order by producer id that keeps the order of the log for each."""
+    """Return a stable order by producer id."""
     least = producer_ids.min()
     if producer_ids.max() - least < _NARROW:
         return np.argsort((producer_ids - least).astype(np.uint16), kind="stable")
@@ -122,24 +122,24 @@ def by_producer(producer_ids: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
 
 
 class TransactionFold:
-    """Transactions of one partition as its headers come, in bounded memory: only open ones are kept.
+    """Transactions of one partition, header by header, in bounded memory: only open ones are kept.
 
     Parameters
     ----------
     opened : numpy.ndarray, optional
-        Transactions that are open before the first header: of an earlier stretch, or of a producer snapshot.
+        Open transactions before the first header, from an earlier stretch or a producer snapshot.
 
     Attributes
     ----------
     open : numpy.ndarray
-        Of ``TRANSACTION_DTYPE``, by first offset.
+        Open transactions as ``TRANSACTION_DTYPE``, by first offset.
     """
 
     def __init__(self, opened: Transactions = _NO_TRANSACTIONS) -> None:
         self.open = opened
 
     def add(self, headers: Headers) -> Transactions:
-        """Take the next headers and return the transactions that ended in them, in the order of their markers."""
+        """Process the next headers and return the transactions that ended in them, in the order of their markers."""
         parts = of_batches(headers)
         if not len(parts):
             return parts
@@ -155,7 +155,7 @@ class TransactionFold:
 
 
 def opened_before(producers: Sequence[tuple[int, int, int]]) -> Transactions:
-    """Return transactions that a producer snapshot names as open.
+    """Return the open transactions of a producer snapshot.
 
     Parameters
     ----------
@@ -175,11 +175,11 @@ def opened_before(producers: Sequence[tuple[int, int, int]]) -> Transactions:
 
 
 def last_stable_offsets(ended: Transactions, still_open: Transactions) -> npt.NDArray[np.int64]:
-    """Return the last stable offset at the marker of each ended transaction, as ``.txnindex`` has it.
+    """Return the last stable offset at the marker of each ended transaction, as in ``.txnindex``.
 
-    It is the first offset of the earliest transaction that is open when the marker has been written, or the offset
-    behind the marker. ``ended`` must hold all transactions that ended since the first of these markers, ``still_open``
-    those that are open behind the last one.
+    It is the first offset of the earliest transaction that is open after the marker, or the offset after the marker.
+    ``ended`` must have all transactions that ended since the first of these markers, ``still_open`` those that are open
+    after the last one.
     """
     every = joined(ended, still_open)
     every = every[every["first_offset"] != NONE]

@@ -1,11 +1,11 @@
-"""What a broker knows of each producer of a partition, from batch headers alone.
+"""A broker's state of each producer of a partition, from batch headers.
 
 This is the state that Kafka's ``ProducerStateManager`` rebuilds from the log and writes to ``.snapshot``, by the rules
-of ``ProducerAppendInfo`` for a replica: what is in the log is taken as it is. Kafka also forgets producers that wrote
-nothing for a day (``producer.id.expiration.ms``); that depends on a clock and not on the log, and is not done here.
+of ``ProducerAppendInfo`` for a replica, which accepts the log without checks. Kafka also drops producers that wrote
+nothing for a day (``producer.id.expiration.ms``); that depends on a clock, and is not done here.
 
-A batch says something of its producer, and so does any stretch of log; ``join`` puts what stretches say one behind the
-other together. It is associative, like that of ``kraftlog.transactions.producer``.
+A batch changes the state of its producer, and so does any stretch of log; ``join`` combines consecutive stretches. It
+is associative, like ``join`` in ``kraftlog.transactions.producer``.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ _Rows = npt.NDArray[np.void]
 
 
 class ProducerStates:
-    """The state of every producer of a partition, as the headers come.
+    """The state of every producer of a partition, header by header.
 
     Parameters
     ----------
     initial : iterable of ProducerState
-        State before the first header, such as a ``.snapshot`` has it.
+        State before the first header, as in a ``.snapshot``.
 
     Examples
     --------
@@ -88,7 +88,7 @@ class ProducerStates:
         self._later_count = 0  # of the rows in all of them
 
     def add(self, headers: Headers) -> None:
-        """Take the next headers of the log.
+        """Process the next headers of the log.
 
         Parameters
         ----------
@@ -97,12 +97,12 @@ class ProducerStates:
         rows = join(_of_batches(headers))
         self._later.append(rows)
         self._later_count += len(rows)
-        # what is known grows before it is gone through again, so that the whole stays linear
+        # joining only after the rows have doubled keeps the whole linear
         if self._later_count > max(ROWS_AT_ONCE, len(self._known)):
             self._settle()
 
     def states(self) -> list[ProducerState]:
-        """Return the state of each producer, in the order in which they were met first."""
+        """Return the state of each producer, in order of first occurrence."""
         self._settle()
         columns = [self._known[name].tolist() for name in _NAMES[:-1]]
         first_offsets = (None if offset == NONE else offset for offset in self._known[_NAMES[-1]].tolist())
@@ -114,7 +114,7 @@ class ProducerStates:
 
 
 def _of_states(states: Iterable[ProducerState]) -> _Rows:
-    """Return states as rows that say everything of their producers."""
+    """Return states as rows with all fields of their producers."""
     rows = np.zeros(0, _DTYPE)
     values = [tuple(getattr(state, name) for name in _NAMES) for state in states]
     if values:
@@ -127,7 +127,7 @@ def _of_states(states: Iterable[ProducerState]) -> _Rows:
 
 
 def _of_batches(headers: Headers) -> _Rows:
-    """Return a row for each data batch of a producer and each marker; control batches without a marker say nothing."""
+    """Return a row for each data batch of a producer and each marker; other control batches are ignored."""
     is_control = headers["attributes"] & CONTROL_BIT != 0
     is_marker = is_control & ((headers["control_type"] == ABORTED) | (headers["control_type"] == COMMITTED))
     chosen = headers[(headers["magic"] >= 2) & (headers["producer_id"] >= 0) & (is_marker | ~is_control)]
@@ -148,7 +148,7 @@ def _of_batches(headers: Headers) -> _Rows:
 
 
 def join(rows: _Rows) -> _Rows:
-    """Put rows in the order of the log together: one for each producer, in the order in which they are met."""
+    """Combine rows in the order of the log: one for each producer, in order of first occurrence."""
     if len(rows) < 2:
         return rows
     order = by_producer(rows["producer_id"])

@@ -1,8 +1,8 @@
-"""Whether the batches of each producer follow each other as a broker would have accepted them.
+"""Checks that a broker would have accepted the batches of each producer in this order.
 
-Sequences of a producer's epoch run without gaps. Where the log lacks offsets between two batches, the cleaner was
-there, and a gap between their sequences says nothing. Nothing but transactional batches of one epoch comes between the
-first batch of a transaction and its marker, and the marker's epoch is not less than theirs.
+Sequences of a producer's epoch have no gaps. If the log lacks offsets between two batches, it was cleaned, and a gap
+between their sequences is not an error. Between the first batch of a transaction and its marker there are only
+transactional batches of one epoch, and the marker's epoch is not less than theirs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DTYPE = np.dtype(
         ("producer_id", "i8"),
         ("base_offset", "i8"),
         ("position", "i8"),
-        ("missing", "i8"),  # offsets that the log lacks before it
+        ("missing", "i8"),  # number of missing offsets before it
         ("sequence", "i8"),
         ("next_sequence", "i8"),
         ("epoch", "i2"),
@@ -38,7 +38,7 @@ _Rows = npt.NDArray[np.void]
 
 
 class OddBatch(NamedTuple):
-    """A batch that a broker would not have accepted, and why."""
+    """A batch that a broker would not have accepted, and the reason."""
 
     error: str
     position: int
@@ -52,7 +52,7 @@ class SequenceCheck:
     Parameters
     ----------
     compare_sequences : bool
-        False for topics that a coordinator writes: it gives every batch sequence 0, and brokers let it.
+        False for topics that a coordinator writes: it gives every batch sequence 0, which brokers accept.
     """
 
     def __init__(self, *, compare_sequences: bool = True) -> None:
@@ -62,7 +62,7 @@ class SequenceCheck:
         self._missing = 0
 
     def add(self, headers: Headers) -> Iterator[OddBatch]:
-        """Take the next headers and return the batches that do not follow from those before them."""
+        """Process the next headers and return the batches that do not follow from earlier ones."""
         new = self._rows(headers)
         if not len(new):
             return
@@ -98,7 +98,7 @@ class SequenceCheck:
         return rows
 
     def _count_missing(self, headers: Headers) -> npt.NDArray[np.int64]:
-        """Return how many offsets the log lacks before each batch."""
+        """Return the number of missing offsets before each batch."""
         if not len(headers):
             return np.empty(0, np.int64)
         start = int(headers["base_offset"][0]) if self._next_offset is None else self._next_offset
@@ -109,7 +109,7 @@ class SequenceCheck:
 
 
 def _previous(rows: _Rows, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
-    """Return, for each row, the last chosen row of the same producer before it; -1 where there is none."""
+    """Return, for each row, the last chosen row of the same producer before it; -1 without one."""
     at = np.arange(len(rows))
     latest = np.maximum.accumulate(np.where(chosen, at, -1))
     before = np.append(-1, latest[:-1])
@@ -132,7 +132,7 @@ def _gaps(rows: _Rows, before: npt.NDArray[np.intp]) -> Iterator[OddBatch]:
     both &= (rows["sequence"] != _NO_SEQUENCE) & (previous["next_sequence"] != _NO_SEQUENCE)
     odd = both & (rows["sequence"] != previous["next_sequence"]) & (rows["missing"] == previous["missing"])
     for row, last in zip(rows[odd], previous[odd], strict=True):
-        yield _odd(row, "sequence_gap", f"base_sequence {row['sequence']}, but {last['next_sequence']} was expected")
+        yield _odd(row, "sequence_gap", f"expected base_sequence {last['next_sequence']}, found {row['sequence']}")
 
 
 def _interleaved(rows: _Rows, before: npt.NDArray[np.intp]) -> Iterator[OddBatch]:

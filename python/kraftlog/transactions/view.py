@@ -1,4 +1,4 @@
-"""What transactions mean for the records around them: their state, and when a read_committed reader sees them."""
+"""The effect of transactions on records: their state, and when a read_committed reader sees them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ VIEW_DTYPE = np.dtype(
 
 @dataclass(frozen=True)
 class ProducerView:
-    """Transactions of producers around a range of a segment, as a fetch response names the aborted ones.
+    """Transactions of producers around a range of a segment, as a fetch response lists the aborted ones.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class ProducerView:
 
     @property
     def hides_offsets(self) -> bool:
-        """Whether some records that it hides share a batch with others."""
+        """Whether some hidden records share a batch with visible ones."""
         return self.last_stable_offset != FOREVER
 
     @property
@@ -60,7 +60,7 @@ class ProducerView:
         return np.stack([chosen[name] for name in ("producer_id", "first", "marker")], axis=1)
 
     def shows(self, headers: Headers, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Return whether records are before the last stable offset; what is aborted is hidden by whole batches."""
+        """Return whether records are before the last stable offset; aborted records are hidden by whole batches."""
         return np.asarray(offsets < self.last_stable_offset)
 
     def _states_of_batches(self, headers: Headers) -> npt.NDArray[np.int8]:
@@ -75,11 +75,11 @@ class ProducerView:
         return np.where(own, self.transactions["state"][at], states).astype(np.int8)
 
     def _last_begun(self, headers: Headers) -> npt.NDArray[np.int64]:
-        """Return, for each batch, the last transaction that is not behind it in the order of producers and starts."""
+        """Return, for each batch, the last transaction at or before it in the order of producers and starts."""
         rows = self.transactions
         producers = np.concatenate((rows["producer_id"], headers["producer_id"]))
         reached = headers[self.by]
-        if self.aborted_by_offset:  # as Kafka's consumer: one that begins inside of a batch has all of that
+        if self.aborted_by_offset:  # as in Kafka's consumer: a transaction that begins inside a batch has all of it
             reached = np.maximum(reached, last_offsets(headers))
         starts = np.concatenate((rows["first"], reached))
         is_batch = np.arange(len(producers)) >= len(rows)
@@ -89,7 +89,7 @@ class ProducerView:
         return begun[len(rows) :]
 
     def hides(self, headers: Headers) -> npt.NDArray[np.bool_]:
-        """Return which batches of data are of aborted or open transactions."""
+        """Return which data batches belong to aborted or open transactions."""
         return np.isin(self._states_of_batches(headers), (ABORTED, OPEN))
 
     def states(self, headers: Headers, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int8]:
@@ -98,10 +98,10 @@ class ProducerView:
 
     @cached_property
     def _last_marker(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Return starts in order, and of the transactions up to each the last marker: where it is, and its offset.
+        """Return starts in order, and the place and offset of the last marker among the transactions up to each.
 
-        The order of markers is that of the log: a damaged offset moves none of them. What holds nothing back is left
-        out. Behind all is one for no start.
+        Markers are in the order of the log, which damaged offsets do not change. Transactions that hold nothing back
+        are left out. The last entry is for no start.
         """
         rows = self.transactions[self.transactions["marker_offset"] != NONE]
         rows = rows[np.argsort(rows["first"], kind="stable")]
@@ -112,7 +112,7 @@ class ProducerView:
         return rows["first"], np.append(last["marker"], NONE), np.append(last["marker_offset"], NONE)
 
     def visible_at(self, headers: Headers, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return the offset that moved the last stable offset behind each record, or its own."""
+        """Return the offset that moved the last stable offset past each record, or the record's own."""
         first, marker, marker_offset = self._last_marker
         begun = np.searchsorted(first, headers[self.by], side="right") - 1
         waits_until = np.where(marker[begun] > headers[self.by], marker_offset[begun], NONE)
