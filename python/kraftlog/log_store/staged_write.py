@@ -310,7 +310,7 @@ def _check_staged(folder: Path, staged: list[StagedFile]) -> None:
         if there is None or disk().entry(headers_path(path)) is None:
             raise WriteEndedError(f"{path}: the write was aborted or has ended; its file is gone")
         if there.size != file.size_in_bytes:
-            raise WriteEndedError(f"{path}: {file.size_in_bytes} bytes expected, {there.size} found")
+            raise WriteEndedError(f"{path}: expected {file.size_in_bytes} bytes, found {there.size}")
 
 
 def _remove_row(log_directory: Path, write: WriteId) -> None:
