@@ -229,7 +229,7 @@ def test_refusals(tmp_path: Path):
     for overwrite in (False, True):
         with pytest.raises(FileExistsError, match=r"mine\.txt: not a file of an export"):
             to_parquet(None, str(log), str(output), overwrite=overwrite)
-    with only_writer(output), pytest.raises(FileExistsError, match="another export writes there"):
+    with only_writer(output), pytest.raises(FileExistsError, match="another export is writing there"):
         to_parquet(None, str(log), str(output))
     assert [path.name for path in output.iterdir()] == ["mine.txt"]
 

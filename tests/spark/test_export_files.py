@@ -140,5 +140,5 @@ def test_a_lock_that_was_taken_away_is_none(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(export_publish.fcntl, "flock", ends_before)
     with only_writer(tmp_path):
         assert not waiting
-        with pytest.raises(FileExistsError, match="another export writes there"), only_writer(tmp_path):
+        with pytest.raises(FileExistsError, match="another export is writing there"), only_writer(tmp_path):
             pass

@@ -131,9 +131,9 @@ def test_folded_tables_end_at_an_offset():
             options = read_options(end_offset=end)
             assert found == kraftlog.open(folder).scan(table, None, options).to_table().to_pylist()
     for options, text in (
-        ({"startingOffsets": "3"}, "the table groups counts from the start of the log"),
-        ({"endingOffsets": '{"__consumer_offsets": {"0": 4}}'}, "the table groups has no such ending"),
-        ({"endingTimestamp": "4"}, "the table groups has no such ending"),
+        ({"startingOffsets": "3"}, "the table groups takes no starting offset"),
+        ({"endingOffsets": '{"__consumer_offsets": {"0": 4}}'}, "the table groups does not support this ending"),
+        ({"endingTimestamp": "4"}, "the table groups does not support this ending"),
     ):
         with pytest.raises(ValueError, match=text):
             plan_parts(parse_request({"path": str(folder), "table": "groups", **options}))
@@ -182,18 +182,18 @@ def test_offsets_that_are_gone(tmp_path: Path):
         ({"startingOffsets": '{"codec-lz4": {"0": -1}}'}, "a batch cannot start at the latest offset"),
         ({"endingOffsets": "earliest"}, "nothing lies before the earliest offset"),
         ({"startingOffsets": '{"codec-lz4": {"0": "x"}}'}, "option startingOffsets is"),
-        ({"startingOffsets": '{"codec-lz4": {"0": 1}}'}, "offsets are given for codec-lz4-0 and not for"),
+        ({"startingOffsets": '{"codec-lz4": {"0": 1}}'}, "found only codec-lz4-0"),
         (
             {"startingOffsets": "earliest", "endingOffsets": '{"typo": {"0": 1}}'},
-            "given for typo-0, which is not among",
+            "set for typo-0, which the job does not read",
         ),
         ({"paths": "a,b"}, "options path and paths exclude each other"),
         ({"startTimestamp": "--5"}, "option startTimestamp: timestamp '--5' is not a time"),
         ({"storageOptions": '{"a": []}'}, "option storageOptions is not JSON like"),
         ({"startingTimestamp": "yesterday"}, "option startingTimestamp is 'yesterday', not milliseconds"),
-        ({"minPartitions": "0"}, "option minPartitions is '0', not a number above 0"),
+        ({"minPartitions": "0"}, "option minPartitions is '0', not a positive number"),
         ({"includeHeaders": "yes"}, "option includeHeaders is 'yes', not false or true"),
-        ({"onError": "quarantine"}, "onError=quarantine and the option quarantinePath go together"),
+        ({"onError": "quarantine"}, "onError=quarantine and the option quarantinePath require each other"),
         ({"kafka.isolation.level": "dirty"}, "isolation_level 'dirty'"),
         ({"startingOffset": "1"}, "unknown option startingoffset; there are assign, "),
         ({"subscribe": "a", "subscribePattern": "b"}, "options subscribe and subscribePattern exclude each other"),
@@ -203,7 +203,7 @@ def test_offsets_that_are_gone(tmp_path: Path):
         ({"assign": "{}"}, "option assign is '{}', not like"),
         ({"assign": '{"codec-lz4": [true]}'}, "option assign is"),
         ({"columns": ""}, "option columns is empty"),
-        ({"columns": ","}, "option columns is ',', which names nothing"),
+        ({"columns": ","}, "option columns is ',', a list without names"),
         ({"startingOffsets": ""}, "option startingOffsets is empty"),
         ({"startingOffsets": "-5"}, "option startingOffsets is '-5', not earliest, latest, a number or JSON"),
         ({"startingOffsets": "\u00b2"}, "option startingOffsets is '\u00b2', not earliest, latest, a number or JSON"),
@@ -223,7 +223,7 @@ def test_offsets_that_are_gone(tmp_path: Path):
         ({"startingOffsetsByTimestamp": "latest"}, "option startingOffsetsByTimestamp is 'latest', not like"),
         ({"startingOffsetsByTimestampStrategy": "first"}, "Strategy is 'first', not error or latest"),
         ({"subscribe": "codec-lz4", "startingOffsets": "752"}, "asks for offset 752, but the log ends at 751"),
-        ({"minPartitions": "\u00b2"}, "option minPartitions is '\u00b2', not a number above 0"),
+        ({"minPartitions": "\u00b2"}, "option minPartitions is '\u00b2', not a positive number"),
         ({"rangeBytes": "1t"}, "option rangeBytes is '1t', not a size such as"),
         ({"minOffsetsPerTrigger": "5", "maxOffsetsPerTrigger": "4"}, "minOffsetsPerTrigger is 5, more than maxOffsets"),
         ({"maxTriggerDelay": "soon"}, "option maxTriggerDelay is 'soon', not a time such as"),
@@ -251,7 +251,7 @@ def test_the_defaults_of_the_documentation_are_those():
 
 
 def test_paths_are_a_list():
-    for text, message in (("[]", r'not like \["backup'), ("[1]", r'not like \["backup'), (",", "names nothing")):
+    for text, message in (("[]", r'not like \["backup'), ("[1]", r'not like \["backup'), (",", "a list without names")):
         with pytest.raises(ValueError, match=f"option paths is .*{message}"):
             parse_request({"paths": text})
     assert parse_request({"paths": "2024"}).paths == ("2024",)  # a folder of this name

@@ -86,7 +86,7 @@ def test_bad_messages_are_errors(spark):
 
 
 def test_options_that_do_not_fit():
-    with pytest.raises(ValueError, match="option type goes with the table messages, not with records"):
+    with pytest.raises(ValueError, match="option type requires the table messages, not records"):
         parse_request({"path": "x", "table": "records", "type": "TopicRecord"})
     with pytest.raises(ValueError, match="nor a type of message"):
         parse_request({"path": "x", "type": "Nothing"})

@@ -114,8 +114,8 @@ def test_what_is_sent_to_tasks(logs, options):
     [
         ({"redact": "key"}, "expected key=HOW"),
         ({"redact": "key=hash"}, "hash needs a key"),
-        ({"redact": "key=mask", "table": "batches"}, "option redact goes with the table records, not with batches"),
-        ({"redactKey": "/tmp/key"}, "option redactKey goes with redact"),
+        ({"redact": "key=mask", "table": "batches"}, "option redact requires the table records, not batches"),
+        ({"redactKey": "/tmp/key"}, "option redactKey requires redact"),
         ({"redact": "[]"}, r"option redact is '\[\]', not like"),
     ],
 )

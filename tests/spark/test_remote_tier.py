@@ -51,7 +51,7 @@ def test_without_a_path(spark, root: Path):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"path": "logs", "tierKeys": '{"k1": "k1.pem"}'}, "option tierKeys goes with remoteTier"),
+        ({"path": "logs", "tierKeys": '{"k1": "k1.pem"}'}, "option tierKeys requires remoteTier"),
         ({"remoteTier": "tier", "tierKeys": "k1.pem"}, "option tierKeys is 'k1.pem', not JSON like"),
         ({"remoteTier": "tier", "tierKeys": '{"k1": 1}'}, "not JSON like"),
         ({"table": "records"}, "no path"),

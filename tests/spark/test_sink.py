@@ -116,7 +116,7 @@ def test_records_are_removed_on_request_only(spark, tmp_path: Path):
     write(rows, tmp_path, topic="t")
     with pytest.raises(PySparkException, match="mode overwrite removes all records that"):
         write(rows, tmp_path, "overwrite", topic="t")
-    with pytest.raises(PySparkException, match="overwriteTopics goes with mode overwrite"):
+    with pytest.raises(PySparkException, match="overwriteTopics requires mode overwrite"):
         write(rows, tmp_path, topic="t", overwriteTopics="true")
     assert values(tmp_path) == ["1"]
 
@@ -183,8 +183,8 @@ def test_what_cannot_be_written(spark, tmp_path: Path, select: str, options: dic
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"partitions": "0"}, "option partitions is '0', neither a number above 0 nor JSON"),
-        ({"partitions": '{"t": "x"}'}, "neither a number above 0 nor JSON"),
+        ({"partitions": "0"}, "option partitions is '0', neither a positive number nor JSON"),
+        ({"partitions": '{"t": "x"}'}, "neither a positive number nor JSON"),
         ({"compression": "rar"}, "option compression is 'rar', not one of none, gzip"),
         ({"batchSize": "big"}, "option batchSize is 'big', not a number"),
         ({"segmentBytes": "0"}, "option segmentBytes is 0, less than 1"),
@@ -197,10 +197,10 @@ def test_what_cannot_be_written(spark, tmp_path: Path, select: str, options: dic
         ({"segmentBytes": "2147483648"}, r"option segmentBytes is 2147483648, more than 2\^31 - 1"),
         ({"compressionLevel": "7"}, "option compressionLevel is 7, but compression none has no levels"),
         ({"compressionLevel": "7", "compression": "snappy"}, "compression snappy has no levels"),
-        ({"compressionLevel": "77", "compression": "gzip"}, "compressionLevel is 77, not between 1 and 9 of gzip"),
-        ({"transactionalId": "a"}, "options transactionalId and batchId go together"),
-        ({"batchId": "1"}, "options transactionalId and batchId go together"),
-        ({"topic": "a b"}, "topic 'a b': 1 to 249"),
+        ({"compressionLevel": "77", "compression": "gzip"}, "compressionLevel is 77, not in gzip's range of 1 to 9"),
+        ({"transactionalId": "a"}, "options transactionalId and batchId require each other"),
+        ({"batchId": "1"}, "options transactionalId and batchId require each other"),
+        ({"topic": "a b"}, "topic 'a b': expected 1 to 249"),
     ],
 )
 def test_options(tmp_path: Path, options: dict[str, str], text: str):
@@ -210,7 +210,7 @@ def test_options(tmp_path: Path, options: dict[str, str], text: str):
 
 def test_options_of_streams(tmp_path: Path):
     path = {"path": str(tmp_path)}
-    with pytest.raises(ValueError, match="batchId is not for streams"):
+    with pytest.raises(ValueError, match="batchId does not apply to streams"):
         parse_sink_options({**path, "batchId": "1", "transactionalId": "a"}, is_streaming=True, overwrite=False)
     assert parse_sink_options({**path, "CHECKPOINTLOCATION": "c"}, is_streaming=True, overwrite=False).checkpoint == "c"
     with pytest.raises(ValueError, match="no path"):

@@ -65,7 +65,7 @@ def test_a_segment_that_goes_between_planning_and_reading(tmp_path: Path):
         kept = oldest.read_bytes()
         oldest.unlink()
         if fails == "true":
-            with pytest.raises(DataLossError, match=r"orders-0/0+\.log: the segment went away"):
+            with pytest.raises(DataLossError, match=r"orders-0/0+\.log: the segment was deleted"):
                 list(read_what_is_there(query.request, parts[0]))
         else:
             rows = [
@@ -86,7 +86,7 @@ def test_a_segment_that_is_compacted_between_planning_and_reading(tmp_path: Path
     query = Query(tmp_path)
     (part, *_) = query.follower.parts({ORDERS: 0}, {ORDERS: 7})
     first.write_bytes(first.read_bytes()[size:])
-    with pytest.raises(RuntimeError, match="compacted or truncated meanwhile; start the query again"):
+    with pytest.raises(RuntimeError, match="compacted or truncated; start the query again"):
         list(read_what_is_there(query.request, part))
 
 
@@ -109,14 +109,14 @@ def test_segments_that_are_merged_between_planning_and_reading(tmp_path: Path, l
     later = [offset for part in parts[1:] for offset in rows(part)]
     first.write_bytes(first.read_bytes() + second.read_bytes())
     second.unlink()
-    again = pytest.raises(RuntimeError, match=r"0003\.log: it is gone .* compacted .*; start the query again")
+    again = pytest.raises(RuntimeError, match=r"0003\.log: deleted .* compacted .*; start the query again")
     assert rows(parts[0]) + later == list(range(6))  # how its transaction ends was sent along
     with again:
         rows(parts[1])
     query.restart()
     assert [offset for _, _, offset in query.rows({ORDERS: 7})] == list(range(6))
     first.rename(f"{first}.swap")
-    with pytest.raises(RuntimeError, match=r"0000\.log: it is gone .* compacted .*; start the query again"):
+    with pytest.raises(RuntimeError, match=r"0000\.log: deleted .* compacted .*; start the query again"):
         rows(parts[0])
 
 
@@ -175,7 +175,7 @@ def test_a_segment_that_cannot_be_read_is_no_loss(tmp_path: Path):
 
     with use_disk(Denying()):
         assert list(read_what_is_there(query.request, part)) == []
-    with use_disk(Deleting()), pytest.raises(DataLossError, match=r"orders-0/0+\.log: the segment went away"):
+    with use_disk(Deleting()), pytest.raises(DataLossError, match=r"orders-0/0+\.log: the segment was deleted"):
         list(read_what_is_there(query.request, part))
 
 

@@ -199,7 +199,7 @@ def test_another_isolation_level_waits_where_the_query_was(tmp_path: Path):
     log.append(1)
     assert committed.run() == [3]
     log.append(2, 7)
-    with pytest.raises(ValueError, match=r"behind the last stable offset 4.*another isolation level"):
+    with pytest.raises(ValueError, match=r"after the last stable offset 4.*another isolation level"):
         committed.rows({ORDERS: 6})
 
 
@@ -395,11 +395,11 @@ def test_what_cannot_be_followed(tmp_path: Path):
         ({"subscribe": "orders,returns"}, "no topic returns; there are orders-0"),
         ({"endingOffsets": "latest"}, "option endingOffsets: a stream has no end"),
         ({"maxTriggerDelay": "soon"}, "option maxTriggerDelay is 'soon', not a time such as"),
-        ({"maxOffsetsPerTrigger": "0"}, "option maxOffsetsPerTrigger is '0', not a number above 0"),
+        ({"maxOffsetsPerTrigger": "0"}, "option maxOffsetsPerTrigger is '0', not a positive number"),
         ({"startingTimestamp": "99"}, "orders-0: no record has timestamp 99 or a later one"),
         (
             {"startingOffsets": '{"orders": {"0": 0, "7": 100}, "returns": {"0": 5}}'},
-            "offsets are given for orders-7, returns-0, but what is read is orders-0",
+            "offsets are set for orders-7, returns-0, but the stream reads orders-0",
         ),
         (
             {"startingOffsets": '{"orders": {"0": 999}}'},
@@ -413,5 +413,5 @@ def test_what_cannot_be_followed(tmp_path: Path):
             Query(tmp_path / "one", **options)
     loose = tmp_path / "loose.log"
     loose.write_bytes(GrowingPartition(tmp_path / "three").model.log)
-    with pytest.raises(ValueError, match="a stream reads partitions' folders, not other files"):
+    with pytest.raises(ValueError, match="a stream reads only files in partition folders"):
         LogFollower(parse_request({"path": str(loose)}, is_streaming=True)).starting()

@@ -74,7 +74,7 @@ def test_parquet(spark, log, tmp_path):
     ("options", "reason"),
     [
         ({"valueFormat": "avor"}, "format 'avor' is not one of avro"),
-        ({"valueFormat": "avro", "table": "batches"}, "go with the table records, not with batches"),
+        ({"valueFormat": "avro", "table": "batches"}, "require the table records, not batches"),
         ({"schemas": "/tmp"}, "goes with valueFormat or keyFormat"),
         ({"valueSchema": "1"}, "value_schema and value_framing go with a value_format"),
     ],

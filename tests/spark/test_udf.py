@@ -301,9 +301,9 @@ def test_partition_for_key(spark):
     assert found.dtypes[0][1] == "int"
     sql = "SELECT partition_for_key(key, 12), partition_for_key(key, partitions) FROM keys"
     assert [tuple(row) for row in spark.sql(sql).collect()] == list(zip(expected, by_row, strict=True))
-    with pytest.raises(ValueError, match="at least one partition, not 0"):
+    with pytest.raises(ValueError, match="at least one partition, found 0"):
         partition_for_key("key", 0)
-    with pytest.raises(Exception, match="at least one partition, not -1"):
+    with pytest.raises(Exception, match="at least one partition, found -1"):
         spark.sql("SELECT partition_for_key(key, -1) FROM keys").collect()
 
 

@@ -57,7 +57,7 @@ def test_a_worker_without_kraftlog_says_what_to_do(kind: str, tmp_path: Path):
     sent = cloudpickle.dumps(SENT[kind](tmp_path / "log"))
     assert last_line_without("kraftlog", sent, tmp_path) == (
         f"ModuleNotFoundError: No module named 'kraftlog' in the Python of this worker, {sys.executable}: install it "
-        "there, or let PYSPARK_PYTHON (spark.pyspark.python) name a Python that has it"
+        "there, or set PYSPARK_PYTHON (spark.pyspark.python) to a Python that has it"
     )
 
 

@@ -43,10 +43,10 @@ __all__ = [
 
 
 def register(spark: SparkSession) -> None:
-    """Make the format ``kraftlog`` known to a session, and the functions for columns known to its SQL.
+    """Register the format ``kraftlog`` with a session, and the functions for columns with its SQL.
 
-    The format of an installed wheel is found without it; an editable install, and a session that was there before, need
-    it.
+    Spark discovers the format of an installed wheel by itself. An editable install needs this call, and so does a
+    session that started before the wheel was installed.
 
     Parameters
     ----------

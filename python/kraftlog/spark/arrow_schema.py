@@ -20,5 +20,5 @@ def arrow_schema_of(schema: StructType) -> pa.Schema:
     """
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    has_time_zones = "timezone" in signature(to_arrow_schema).parameters  # PySpark 4.1 knows no other than UTC
+    has_time_zones = "timezone" in signature(to_arrow_schema).parameters  # PySpark 4.1 supports only UTC
     return to_arrow_schema(schema, timezone="UTC") if has_time_zones else to_arrow_schema(schema)

@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 class Counters:
     """Counts bytes, batches, rows and errors of ``read_ranges`` and ``to_parquet``.
 
-    Spark adds up what tasks count when they end, so the numbers grow by parts. A task that Spark runs once more,
-    such as for a second action on the same DataFrame, counts once more; a failed one does not count.
+    Spark adds a task's counts when the task ends, so the numbers grow by parts. A task that Spark repeats, such as for
+    a second action on the same DataFrame, counts again; a failed task does not count.
 
     Parameters
     ----------
     spark : SparkSession
-        Of classic Spark: Spark Connect has no accumulators.
+        A session of classic Spark: Spark Connect has no accumulators.
 
     Raises
     ------
@@ -48,12 +48,12 @@ class Counters:
 
     @property
     def batches(self) -> int:
-        """Arrow record batches that were made of them."""
+        """Arrow record batches decoded from them."""
         return int(self._batches.value)
 
     @property
     def rows(self) -> int:
-        """Rows of these."""
+        """Rows in these batches."""
         return int(self._rows.value)
 
     @property

@@ -1,4 +1,4 @@
-"""``failOnDataLoss``: what happens when offsets that were to be read are not in the log."""
+"""``failOnDataLoss``: what happens when offsets that a job must read are no longer in the log."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ADVICE = (
 
 
 class DataLossError(KraftlogError, RuntimeError):
-    """Offsets that a stream was to read are not in the log any more."""
+    """Offsets that a stream must read are no longer in the log."""
 
 
 def report_data_loss(what: str, *, fail: bool) -> None:
@@ -36,6 +36,6 @@ def report_data_loss(what: str, *, fail: bool) -> None:
     """
     if fail:
         raise DataLossError(
-            f"{what}. {_ADVICE} If the query shall go on all the same, set the option failOnDataLoss to false."
+            f"{what}. {_ADVICE} To let the query continue without them, set the option failOnDataLoss to false."
         )
     _LOGGER.warning("%s. %s", what, _ADVICE)

@@ -43,7 +43,7 @@ class KraftlogReader(DataSourceReader):
         return reduced(self)
 
     def partitions(self) -> list[InputPartition]:
-        """Return a partition for each part of the work; the list of files is that of this moment."""
+        """Return a partition for each part of the work; files are listed at the time of the call."""
         parts = plan_tasks(self.request)
         _log.info("%s", title(self.request, parts))
         return [PartPartition(part) for part in parts]
@@ -59,18 +59,19 @@ class KraftlogReader(DataSourceReader):
 
 
 class NarrowingReader(KraftlogReader):
-    """A reader that is handed filters before it plans."""
+    """A reader that receives filters before it plans."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802  (Spark's name)
-        """Plan less by the filters; all of them are given back, for Spark to apply."""
+        """Plan less by the filters; all of them are returned, for Spark to apply."""
         self.request = narrowed(self.request, filters)
         return filters
 
 
 class KraftlogSource(DataSource):
-    """Log files of Kafka as tables: segments, batches, records, messages, errors, and those of transactions.
+    """Kafka's log files as tables: segments, batches, records, messages, errors, and the tables of transactions.
 
-    Its options are those of ``kraftlog.spark.options``: by the names of Spark's Kafka source where that has them.
+    ``kraftlog.spark.options`` lists its options. They have the names of Spark's Kafka source where it has the same
+    option.
     """
 
     @classmethod
@@ -84,7 +85,7 @@ class KraftlogSource(DataSource):
         return from_arrow_schema(request.schema)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return a reader; a schema that the user gave selects columns by name."""
+        """Return a reader; the user's schema selects columns by name."""
         request = self._request(schema, is_streaming=False)
         takes_filters = request.takes_filters and spark_hands_filters_down()
         return (NarrowingReader if takes_filters else KraftlogReader)(request, schema)

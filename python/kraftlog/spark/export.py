@@ -42,16 +42,16 @@ _RECEIPT = pa.schema([pa.field("receipt", pa.string())])
 
 @dataclass(frozen=True)
 class Export:
-    """What ``to_parquet`` has written.
+    """The result of ``to_parquet``.
 
     Attributes
     ----------
     manifest : Path
         The file that lists all files, with rows and offsets.
     schema : str
-        Columns as Spark takes them: ``spark.read.schema(export.schema).parquet(...)``.
+        Columns in Spark's notation: ``spark.read.schema(export.schema).parquet(...)``.
     rows, files, size_in_bytes : int
-        Of the whole output.
+        Totals of the whole output.
     errors : pyarrow.Table
         What could not be read, as the table ``errors``.
     """
@@ -77,43 +77,43 @@ def to_parquet(
     counters: Counters | None = None,
     **options: object,
 ) -> Export:
-    """Write a table of log files as Parquet: each task reads a part of the log and writes files of its own.
+    """Write a table of log files as Parquet: each task reads a part of the log and writes its own files.
 
-    Where topic and partition are asked for (they are by default) and rows belong to partitions, files lie in
+    When the columns include topic and partition (the default) and rows belong to partitions, files lie in
     ``topic=.../partition=...`` and do not repeat these columns; readers take them from the folders. Spark guesses their
-    types there: when all topics look like numbers or dates, give it the schema of the result, or set
+    types there: when all topics look like numbers or dates, pass it the schema of the result, or set
     ``spark.sql.sources.partitionColumnTypeInference.enabled`` to false.
 
-    The output becomes visible at the end. Until then it is staged in ``_kraftlog``, which readers pass over; then files
-    are renamed into place, one after the other, and ``_manifest.json`` and at last ``_SUCCESS`` are written. A reader
-    that waits for ``_SUCCESS``, or reads the files of ``_manifest.json``, sees all or nothing. With ``overwrite`` the
-    earlier output stays until all parts of the new one are written; ``_SUCCESS`` is away while files change.
+    The output becomes visible at the end. Until then it is staged in ``_kraftlog``, which readers ignore; then files
+    are renamed into place one by one, and ``_manifest.json`` and finally ``_SUCCESS`` are written. A reader that waits
+    for ``_SUCCESS``, or reads the files of ``_manifest.json``, sees all or nothing. With ``overwrite`` the earlier
+    output stays until all parts of the new one are written; ``_SUCCESS`` is absent while files change.
 
-    After a crash or an error the same call goes on: parts that are written are not written again. It is the same when
-    options and files, their sizes included, are; for a log that grows give ``endingOffsets``.
+    After a crash or an error the same call resumes: it does not write finished parts again. A call is the same if its
+    options, its files and their sizes are; for a log that grows, set ``endingOffsets``.
 
     Parameters
     ----------
     spark : SparkSession
         Classic, or of Spark Connect.
     path : str or list of str
-        Segment files, partitions' folders, log directories or globs; executors must see the same paths.
+        Segment files, partition folders, log directories or globs; executors must see the same paths.
     output : str
-        A folder on a file system that the driver and all executors have mounted. It must be new, empty, or hold an
-        earlier export.
+        A folder on a file system that the driver and all executors mount. It must be new, empty, or hold an earlier
+        export.
     compression : str
         zstd, lz4, snappy, gzip, brotli or none.
     compression_level : int, optional
-        By default that of the codec.
+        By default the codec's.
     row_group_rows : int
-        Most rows of a row group.
+        Maximum rows of a row group.
     max_rows_per_file : int, optional
-        By default a part is one file; its size goes with the option ``rangeBytes``, by default 128 MiB of log, or
-        a segment where there are 512 or more.
+        By default each part is one file; the option ``rangeBytes`` sets its size: by default 128 MiB of log, or one
+        segment if there are 512 or more.
     overwrite : bool
-        Replace a finished export, or an unfinished one of something else.
+        Replace a finished export, or an unfinished one with other options or files.
     counters : Counters, optional
-        Count what is read; parts written by an earlier call are not.
+        Count what is read; parts that an earlier call wrote are not counted.
     **options
         Those of ``spark.read.format("kraftlog")``, such as ``isolationLevel="read_committed"`` or ``onError="skip"``.
 
@@ -124,9 +124,9 @@ def to_parquet(
     Raises
     ------
     ValueError
-        For options that cannot be read.
+        For invalid options.
     FileExistsError
-        When the output holds something that must not be replaced.
+        When the output holds something that the export must not replace.
     pyspark.errors.PythonException
         When a part cannot be read, with ``onError="fail"``, or written.
 
@@ -144,7 +144,7 @@ def to_parquet(
     file_options.check()
     request = parse_request(given)
     if request.quarantine is not None:
-        local_folder("quarantinePath", request.quarantine)  # refused before anything is staged
+        local_folder("quarantinePath", request.quarantine)  # raised before anything is staged
     parts = plan_parts(request, in_cluster(spark))
     told = _told(given, request)
     export_id = identity(told, file_options, parts)
@@ -159,9 +159,10 @@ def to_parquet(
 
 
 def _told(given: dict[str, str], request: Request) -> dict[str, str]:
-    """Return the options without passwords and keys; those may also be others when an export goes on.
+    """Return the options without passwords and keys, which may change before an export resumes.
 
-    Schemas are among them: an export that goes on when a topic has got a newer one is another export.
+    Schemas are among them: after a topic gets a newer schema, the call is another export and does not resume the old
+    one.
     """
     told = {name: value for name, value in given.items() if not _UNTOLD.fullmatch(name)}
     if request.typed is not None:
@@ -172,7 +173,7 @@ def _told(given: dict[str, str], request: Request) -> dict[str, str]:
 
 
 def _write(spark: SparkSession, plan: ExportPlan, parts: list[Part], counters: Counters | None) -> list[Receipt]:
-    """Write the parts that an earlier call has not written; return the receipts of all."""
+    """Write the parts that an earlier call has not written; return the receipts of all parts."""
     texts, rest = [], []
     for part in parts:
         receipt = receipt_path(plan.staging, part)
@@ -231,7 +232,7 @@ def _partitions(files: list[WrittenFile]) -> list[dict[str, Any]]:
 
 
 def _spark_schema(plan: ExportPlan) -> str:
-    """Return the columns as Spark shows them: those of folders come last."""
+    """Return the columns as Spark shows them: columns from folder names come last."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     fields = list(from_arrow_schema(plan.request.schema))
@@ -241,7 +242,7 @@ def _spark_schema(plan: ExportPlan) -> str:
 
 
 def _export(manifest: Path) -> Export:
-    """Return what a finished output says of itself."""
+    """Return the result that the manifest of a finished output describes."""
     content = read_json(manifest)
     return Export(
         manifest=manifest,

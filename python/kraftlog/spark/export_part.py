@@ -1,4 +1,4 @@
-"""One task of an export: a part of the log becomes Parquet files, and a receipt that says so."""
+"""One task of an export: a part of the log becomes Parquet files, and a receipt that lists them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 NO_ROWS = "no-rows.parquet"
-ROW_GROUP_BYTES = 64 << 20  # of rows in memory; long values fill a row group before its rows are many
+ROW_GROUP_BYTES = 64 << 20  # rows in memory; long values fill a row group before it has its number of rows
 
 
 @dataclass(frozen=True)
@@ -33,13 +33,13 @@ class WrittenFile:
     Attributes
     ----------
     path : str
-        Below the output.
+        Relative to the output.
     topic : str or None
     partition : int or None
     rows : int
     size_in_bytes : int
     first_offset, last_offset : int or None
-        Least and largest value of the column ``offset``, where it was asked for.
+        Least and largest value of the column ``offset``, if the export has it.
     """
 
     path: str
@@ -53,7 +53,7 @@ class WrittenFile:
 
 @dataclass(frozen=True)
 class Receipt:
-    """What came of a part."""
+    """The files, rows and faults of one part."""
 
     part: int
     files: list[WrittenFile]
@@ -65,23 +65,22 @@ class Receipt:
 
     @classmethod
     def from_json(cls, text: str) -> Receipt:
-        """Read what ``to_json`` wrote."""
+        """Parse the output of ``to_json``."""
         given = json.loads(text)
         files = [WrittenFile(**file) for file in given["files"]]
         return cls(given["part"], files, [Fault(**fault) for fault in given["errors"]])
 
 
 def receipt_path(staging: Path, part: Part) -> Path:
-    """Return where the receipt of a part lies."""
+    """Return the path of the receipt of a part."""
     return staging / "receipts" / f"{part.number:05d}.json"
 
 
 def write_part(plan: ExportPlan, part: Part, counters: Counters | None = None) -> Receipt:
     """Write the rows of one part.
 
-    A part has names of its own, and the same rows each time that it is read. So attempts may follow or meet each other:
-    each writes under a name of its own, and renames its file over an earlier one. The receipt is
-    written last.
+    The names and rows of a part are the same each time that it is read. So attempts may follow each other or overlap:
+    each writes under its own temporary name, and renames its file over an earlier one. The receipt is written last.
 
     Parameters
     ----------
@@ -111,7 +110,7 @@ def write_part(plan: ExportPlan, part: Part, counters: Counters | None = None) -
 
 
 def write_empty(plan: ExportPlan) -> WrittenFile:
-    """Write a file without rows, so that an output without any can be read; it has all columns."""
+    """Write a file with all columns and no rows, so that readers find a schema in an empty output."""
     path = plan.staging / "files" / NO_ROWS
     path.parent.mkdir(parents=True, exist_ok=True)
     open_parquet(path, plan.request.schema, plan.file_options).close()
@@ -120,7 +119,7 @@ def write_empty(plan: ExportPlan) -> WrittenFile:
 
 
 def row_groups(batches: Iterable[pa.RecordBatch], most_rows: int) -> Iterator[pa.Table]:
-    """Gather record batches to tables of as many rows as a row group has."""
+    """Collect record batches into tables with the number of rows of a row group."""
     pending: list[pa.RecordBatch] = []
     rows = size = 0
     for whole in batches:
@@ -141,8 +140,8 @@ def row_groups(batches: Iterable[pa.RecordBatch], most_rows: int) -> Iterator[pa
 def open_parquet(path: Path, schema: pa.Schema, options: FileOptions) -> pq.ParquetWriter:
     """Open a file with encodings that suit logs.
 
-    Offsets, timestamps and other large numbers are stored as differences. What repeats goes into dictionaries. Keys and
-    values do not: the dictionary would overflow, and the least and largest of them help no reader.
+    Offsets, timestamps and other large numbers are stored as differences. Columns that repeat use dictionaries. Keys
+    and values do not: the dictionary would overflow, and their minimum and maximum help no reader.
     """
     import pyarrow.parquet as pq
 
@@ -195,7 +194,7 @@ class _File:
             self.offsets += [value for value in extremes.values() if value is not None]
 
     def close(self) -> WrittenFile:
-        """Finish the file and put it in its place."""
+        """Finish the file and rename it into place."""
         self._writer.close()
         disk().sync_file(self.unfinished)
         self.unfinished.replace(self.path)

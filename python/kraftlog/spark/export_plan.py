@@ -17,7 +17,7 @@ from kraftlog.tables.table import Cut
 
 PARTITION_COLUMNS = ("topic", "partition")
 
-# What Hive's names of folders cannot hold; Spark writes and reads them the same way.
+# Hive escapes these characters in names of folders; Spark does the same.
 _ESCAPED = frozenset("\"#%'*/:=?\\{[]^\x7f") | {chr(code) for code in range(0x20)}
 _NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 
@@ -34,7 +34,7 @@ class FileOptions:
         One of ``COMPRESSIONS``.
     compression_level : int or None
     row_group_rows : int
-        Most rows of a row group.
+        Maximum rows of a row group.
     max_rows_per_file : int or None
     """
 
@@ -44,10 +44,10 @@ class FileOptions:
     max_rows_per_file: int | None
 
     def check(self) -> None:
-        """Raise a ValueError when files cannot be written so."""
+        """Raise a ValueError for options that the Parquet writer cannot apply."""
         for name, rows in (("row_group_rows", self.row_group_rows), ("max_rows_per_file", self.max_rows_per_file)):
             if rows is not None and rows < 1:
-                raise ValueError(f"{name} is {rows}, not a number above 0")
+                raise ValueError(f"{name} is {rows}, not a positive number")
         if self.compression not in COMPRESSIONS:
             raise ValueError(f"compression is {self.compression!r}, not one of {', '.join(COMPRESSIONS)}")
         if self.compression != "none":
@@ -89,7 +89,7 @@ class ExportPlan:
         return pa.schema([field for field in schema if field.name not in PARTITION_COLUMNS])
 
     def file_name(self, part: Part, number: int) -> str:
-        """Return where in the output a file of a part lies: named by base offset of the segment, part and number."""
+        """Return a file's path within the output; its name has the segment's base offset, the part and a number."""
         segments = segments_of(part)
         base_offset = (segments[0].base_offset if segments else None) or 0
         name = f"{base_offset:020d}-{part.number:05d}-{number:03d}.parquet"
@@ -99,7 +99,7 @@ class ExportPlan:
 
 
 def by_partition(request: Request) -> bool:
-    """Whether an export of a request makes folders: topic and partition are asked for, and are those of its parts."""
+    """Whether an export makes folders: its columns include topic and partition, and its parts have them."""
     table = request.definition
     is_of_part = table.has_log_partitions and not table.shows_unread and table.cut is not Cut.REPLICAS
     return is_of_part and set(PARTITION_COLUMNS) < set(request.columns)
@@ -122,7 +122,7 @@ def _described(part: Part) -> list[object]:
 
 
 def _escaped(value: str | int | None) -> str:
-    """Return a value as the name of a folder has it."""
+    """Return a value escaped as in the name of a folder."""
     if value is None:
         return _NULL_FOLDER
     return "".join(f"%{ord(char):02X}" if char in _ESCAPED else char for char in str(value))

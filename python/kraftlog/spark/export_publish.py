@@ -1,8 +1,8 @@
-"""From staged files to an output that is whole: what a crash leaves can be told apart and gone on with.
+"""From staged files to a complete output; after a crash, the files show which step to resume.
 
 An output holds ``_kraftlog/<id>`` while an export is under way: ``files`` and ``receipts`` of finished parts, and
-``manifest.json`` from the moment on when all parts are there. That file is the decision: what replaces what is settled,
-and only renames are left to do. ``_manifest.json`` and then ``_SUCCESS`` are written last.
+``manifest.json`` as soon as all parts are complete. That file is the decision: it settles which files replace which,
+and only renames remain. ``_manifest.json`` and then ``_SUCCESS`` are written last.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def only_writer(output: Path) -> Iterator[None]:
     Raises
     ------
     FileExistsError
-        When another one is.
+        When another export is under way.
     """
     folder = output / STAGING
     lock = folder / "lock"
@@ -44,13 +44,13 @@ def only_writer(output: Path) -> Iterator[None]:
         try:
             yield
         finally:
-            with suppress(OSError):  # there is more in it while an export is unfinished
+            with suppress(OSError):  # the folder is not empty while an export is unfinished
                 lock.unlink()
                 folder.rmdir()
 
 
 def _locked(lock: Path) -> TextIO | None:
-    """Return a file that is open and locked; None when the export that had it before took it away meanwhile."""
+    """Return the lock file, open and locked; None when the export that held the lock has deleted the file."""
     with ExitStack() as stack:
         try:
             file = stack.enter_context(lock.open("w"))
@@ -58,7 +58,7 @@ def _locked(lock: Path) -> TextIO | None:
             if not os.path.samestat(os.fstat(file.fileno()), lock.stat()):
                 return None
         except BlockingIOError:
-            raise FileExistsError(f"{lock.parent.parent}: another export writes there at this moment") from None
+            raise FileExistsError(f"{lock.parent.parent}: another export is writing there") from None
         except FileNotFoundError:
             return None
         stack.pop_all()
@@ -66,12 +66,12 @@ def _locked(lock: Path) -> TextIO | None:
 
 
 def refuse_other_files(output: Path) -> None:
-    """Check that an export may have a folder, which need not be there.
+    """Check that an export may use a folder, which need not exist.
 
     Raises
     ------
     FileExistsError
-        When it holds files that are of no export.
+        When it holds files that belong to no export.
     """
     ours = _files(read_json(output / MANIFEST))
     for decision in (output / STAGING).glob(f"*/{DECISION}"):
@@ -79,17 +79,17 @@ def refuse_other_files(output: Path) -> None:
     for path in output.rglob("*"):
         inner = path.relative_to(output)
         if path.is_file() and inner.parts[0][0] not in "_." and str(inner) not in ours:
-            raise FileExistsError(f"{path}: not a file of an export; give a folder that holds nothing else")
+            raise FileExistsError(f"{path}: not a file of an export; choose an empty folder or one with only an export")
 
 
 def begin(output: Path, export_id: str, *, overwrite: bool) -> Path:
-    """Return the folder in which an export is staged; that of an earlier call when it did not finish.
+    """Return the folder that stages an export: the folder of an earlier unfinished call, if there is one.
 
     Raises
     ------
     FileExistsError
-        When the output holds something else: a finished export or an unfinished one of other options or files, both of
-        which ``overwrite`` replaces, or other files.
+        When the output holds a finished export, or an unfinished one with other options or files, both of which
+        ``overwrite`` replaces; or when it holds other files.
     """
     staging = output / STAGING / export_id
     others = [path for path in (output / STAGING).iterdir() if path.is_dir() and path != staging]
@@ -99,7 +99,7 @@ def begin(output: Path, export_id: str, *, overwrite: bool) -> Path:
     if not overwrite and others:
         raise FileExistsError(
             f"{output}: holds an unfinished export of other options, or of files that have changed since;"
-            " overwrite=True begins anew"
+            " overwrite=True discards it"
         )
     refuse_other_files(output)
     for other in others:
@@ -116,13 +116,13 @@ def is_decided(staging: Path) -> bool:
 
 
 def decide(output: Path, staging: Path, manifest: dict[str, Any]) -> None:
-    """Settle that these files are the output, and that those of an earlier one are not."""
+    """Record the decision that these files are the output, and that the files of an earlier one are not."""
     replaced = _files(read_json(output / MANIFEST))
     write_file(staging / DECISION, _json(manifest | {"replaced": sorted(replaced)}))
 
 
 def publish(output: Path, staging: Path) -> None:
-    """Do what was decided, or the rest of it."""
+    """Carry out the decision, or what remains of it."""
     manifest = read_json(staging / DECISION)
     (output / SUCCESS).unlink(missing_ok=True)
     disk().sync_folder(output)
@@ -142,12 +142,12 @@ def publish(output: Path, staging: Path) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Return the content of a JSON file; nothing when there is none."""
+    """Return the content of a JSON file; an empty dict if there is no file."""
     return dict(json.loads(path.read_text())) if path.exists() else {}
 
 
 def _files(manifest: dict[str, Any]) -> set[str]:
-    """Return what lies in the output because of a manifest, or did before it."""
+    """Return the files that a manifest puts into the output or replaces there."""
     return {file["path"] for file in manifest.get("files", [])} | set(manifest.get("replaced", []))
 
 

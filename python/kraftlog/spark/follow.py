@@ -1,12 +1,12 @@
-"""Following logs as they grow: where a micro-batch begins and ends, and what its tasks read. Spark is not needed here.
+"""Following logs as they grow: where a micro-batch begins and ends, and what its tasks read. It does not need Spark.
 
-What lies below the end of a micro-batch does not change any more, so that a micro-batch has the same rows whenever it
-is read. The end is that of the last whole sound batch: a torn one behind it is still being written. With
-``read_committed`` it is the last stable offset, below which every transaction has ended.
+Offsets below the end of a micro-batch no longer change, so a micro-batch has the same rows whenever it is read. The end
+is that of the last whole sound batch: a torn one after it is still being written. With ``read_committed`` it is the
+last stable offset, below which every transaction has ended.
 
-The log end of one replica may lie behind what a consumer sees, and what its leader has not replicated can be truncated
-away. With the option ``highWatermark`` a stream stops at the high watermark, as a broker has it in
-``replication-offset-checkpoint``, which it writes every five seconds.
+The log end of one replica may be greater than the end that a consumer sees, and what its leader has not replicated can
+be truncated away. With the option ``highWatermark`` a stream stops at the high watermark, from
+``replication-offset-checkpoint``, which a broker writes every five seconds.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ from kraftlog.topics import CLUSTER_METADATA
 
 Looked = dict[Partition, tuple[list[Segment], LogBounds]]
 
-_LOOKS = 3  # files may go away between listing and opening them
+_LOOKS = 3  # files may be deleted between listing and opening
 
 
 class LogFollower:
-    """The logs that a stream reads, as they are at each look.
+    """The logs that a stream reads; each call lists the files again.
 
     Parameters
     ----------
     request : Request
-        Of records, or of messages.
+        For records or messages.
 
     Raises
     ------
     ValueError
-        When the request is none that can be followed.
+        When the table of the request cannot be followed.
     """
 
     def __init__(self, request: Request) -> None:
@@ -63,7 +63,7 @@ class LogFollower:
         Raises
         ------
         ValueError
-            When a topic or partition that was named is not there, or the starting offsets do not fit the log.
+            When a named topic or partition does not exist, or the starting offsets are outside of the log.
         CorruptRecordError
             When a folder cannot be listed.
         """
@@ -72,7 +72,7 @@ class LogFollower:
         position = self._request.interval.starting
         if missing := sorted(position.each.keys() - looked.keys()):
             names = ", ".join(map(_name, missing))
-            raise ValueError(f"offsets are given for {names}, but what is read is {', '.join(map(_name, looked))}")
+            raise ValueError(f"offsets are set for {names}, but the stream reads {', '.join(map(_name, looked))}")
         starting: Offsets = {}
         for partition, (group, bounds) in looked.items():
             place = position.of(*partition, group)
@@ -86,7 +86,7 @@ class LogFollower:
         return starting
 
     def bounds(self) -> dict[Partition, LogBounds]:
-        """Return where each partition begins and ends at this moment."""
+        """Return where each partition begins and ends now."""
         return {partition: bounds for partition, (_, bounds) in self._look().items()}
 
     def parts(self, start: Mapping[Partition, int], end: Mapping[Partition, int]) -> list[Part]:
@@ -95,7 +95,7 @@ class LogFollower:
         Raises
         ------
         DataLossError
-            When offsets of it are not there any more, with ``failOnDataLoss``.
+            When some of its offsets are no longer in the log, with ``failOnDataLoss``.
         """
         looked = self._look()
         for partition in sorted(start.keys() - end.keys()):
@@ -112,7 +112,7 @@ class LogFollower:
         return [replace(part, number=number) for number, part in enumerate(parts)]
 
     def _begin(self, name: str, start: int | None, until: int, bounds: LogBounds | None) -> int:
-        """Return where reading of a partition begins, and report what is not there."""
+        """Return where reading of a partition begins, and report offsets that are missing."""
         if bounds is None:
             self._report(f"{name} is gone")
             return until
@@ -130,7 +130,7 @@ class LogFollower:
             self._report(f"{name}: offsets {first} to {until - 1} are gone, the log ends at {bounds.log_end_offset}")
         elif until > start and until > bounds.last_stable_offset:
             raise ValueError(
-                f"{name}: a micro-batch ends at offset {until}, behind the last stable offset"
+                f"{name}: a micro-batch ends at offset {until}, after the last stable offset"
                 f" {bounds.last_stable_offset}; was it planned with another isolation level?"
             )
         return max(start, bounds.log_start_offset)
@@ -156,10 +156,11 @@ class LogFollower:
         return _up_to_high_watermarks(looked) if self._request.stops_at_high_watermark else looked
 
     def _groups(self) -> dict[Partition, list[Segment]]:
-        """Return the segments of each partition that is there; a named one that is not there is no error here."""
+        """Return the segments of each partition that exists; a named partition that does not is not an error here."""
         groups: dict[Partition, list[Segment]] = {}
         wants, found = self._request.selection.wants, self._found()
-        # one that cannot be listed would seem to be gone, and would be read from its start when it can be listed again
+        # without an error it would seem deleted, and the stream would reread it from its start once it can be listed
+        # again
         there = [item for item in found.unread if item.is_fault and disk().entry(item.path) is not None]
         for fault in unreadable(Discovery(unread=there)):
             if wants(fault.topic, fault.partition):
@@ -167,14 +168,14 @@ class LogFollower:
         for group in by_partition(Lines(found.only(wants)).found.segments):
             topic, partition = group[0].topic, group[0].partition
             if topic is None or partition is None or group[0].base_offset is None or group[0].state:
-                raise ValueError(f"{group[0].name}: a stream reads partitions' folders, not other files")
+                raise ValueError(f"{group[0].name}: a stream reads only files in partition folders")
             groups[topic, partition] = group
         return dict(sorted(groups.items()))
 
     def _found(self) -> Discovery:
         try:
             return self._request.found()
-        except ValueError:  # no log in any folder: the last topic was deleted
+        except ValueError:  # no folder has a log: the last topic was deleted
             return Discovery()
 
     def _report(self, what: str) -> None:
@@ -182,17 +183,17 @@ class LogFollower:
 
 
 def reached(start: Mapping[Partition, int], bounds: Mapping[Partition, LogBounds]) -> Offsets:
-    """Return where a micro-batch ends that nothing limits.
+    """Return where a micro-batch without limits ends.
 
-    A place behind what can be read now, as another isolation level leaves it, is waited for; one behind the end of the
-    log is not, and will be reported.
+    The stream waits for an offset after the readable end, which a change of the isolation level can leave; an offset
+    after the end of the log is reported as lost.
 
     Parameters
     ----------
     start : mapping of Partition to int
         Where it begins.
     bounds : mapping of Partition to LogBounds
-        Of all partitions.
+        Bounds of all partitions.
     """
     ends = {partition: of.readable_offset for partition, of in bounds.items()}
     waited_for = {
@@ -204,17 +205,17 @@ def reached(start: Mapping[Partition, int], bounds: Mapping[Partition, LogBounds
 
 
 def begun(start: Mapping[Partition, int], bounds: Mapping[Partition, LogBounds]) -> Offsets:
-    """Return where a micro-batch begins in all partitions: in new ones at the start of the log."""
+    """Return where a micro-batch begins in each partition: in new ones at the start of the log."""
     return {partition: start.get(partition, of.log_start_offset) for partition, of in bounds.items()}
 
 
 def _up_to_high_watermarks(looked: Looked) -> Looked:
-    """Return the bounds with the high watermarks of the checkpoint in each log directory; none is 0 to a broker."""
+    """Return the bounds with high watermarks from checkpoints; as in a broker, an absent one is 0."""
     for topic, number in looked:
         if topic == CLUSTER_METADATA:
             raise ValueError(
                 f"{_name((topic, number))}: no broker writes its high watermark into {HIGH_WATERMARKS}; with option"
-                " highWatermark a stream reads other topics, those of subscribe, subscribePattern or assign"
+                " highWatermark select other topics with subscribe, subscribePattern or assign"
             )
     marks = {
         directory: read_offset_checkpoint(directory / HIGH_WATERMARKS)

@@ -1,4 +1,4 @@
-"""A first stage of a job: what segments say of transactions, from their headers, where the cluster reads them."""
+"""A first stage of a job: executors read the transactions of segments from batch headers."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from kraftlog.spark.over_parts import over_parts
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-MANY_PASSES = 64  # fewer are made by threads of the driver
+MANY_PASSES = 64  # threads of the driver make fewer
 PASSES_OF_A_TASK = 8
 
 _FOUND = pa.schema([("number", pa.int64()), ("found", pa.binary())])
 
 
 def in_cluster(spark: SparkSession) -> Fold:
-    """Return a function that makes passes over headers in tasks of Spark when there are many of them.
+    """Return a function that makes passes over headers, in tasks of Spark if there are many.
 
     Only segments without a whole ``.snapshot``, ``.index`` and ``.txnindex`` need one, and the last of each partition.
 

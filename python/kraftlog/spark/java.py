@@ -1,4 +1,4 @@
-"""A Java for Spark, where the machine has none: that of the ``java`` extra."""
+"""Java for Spark on a machine without one: the runtime of the ``java`` extra."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def system_java_is_enough() -> bool:
 
 
 def use_java() -> str | None:
-    """Point JAVA_HOME at the Java of the ``java`` extra unless the system has one that is enough.
+    """Point JAVA_HOME at the Java of the ``java`` extra unless the system has a recent enough one.
 
     Returns
     -------
     str or None
-        The JAVA_HOME that was set; None when the system's Java is used.
+        The new JAVA_HOME; None when Spark uses the system's Java.
 
     Raises
     ------

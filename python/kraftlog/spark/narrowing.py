@@ -13,7 +13,7 @@ from kraftlog.codec.options import NO_BOUND, ReadOptions
 
 @dataclass(frozen=True)
 class Narrowing:
-    """What filters leave of a log.
+    """The part of a log that filters can match.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Narrowing:
         )
 
     def within(self, options: ReadOptions) -> ReadOptions:
-        """Return options with the bounds of both."""
+        """Return options with the intersection of both bounds."""
         start = max(options.start_offset, self.start_offset)
         return replace(options, start_offset=start, end_offset=min(options.end_offset, self.end_offset))
 

@@ -2,8 +2,8 @@
 
 ``startingOffsets`` and ``endingOffsets`` are ``earliest``, ``latest``, a number for all partitions, or JSON such as
 ``{"orders": {"0": 23, "1": -2}}``, where -2 means earliest and -1 latest. ``startingTimestamp`` and ``endingTimestamp``
-are milliseconds for all partitions, ``startingOffsetsByTimestamp`` and ``endingOffsetsByTimestamp`` JSON of such; they
-stand for the offset of the first record whose timestamp is not before them.
+are milliseconds for all partitions, ``startingOffsetsByTimestamp`` and ``endingOffsetsByTimestamp`` the same as JSON by
+partition; they mean the offset of the first record with that timestamp or a later one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kraftlog.tables.log import Log
 from kraftlog.tables.table import Table
 
 EARLIEST, LATEST = -2, -1
-MOST = 2**63 - 1  # of offsets and timestamps
+MOST = 2**63 - 1  # the maximum of offsets and timestamps
 _WORDS = {"earliest": EARLIEST, "latest": LATEST}
 Partition = tuple[str, int]
 
@@ -35,13 +35,13 @@ class Position:
     Attributes
     ----------
     everywhere : int
-        An offset, ``EARLIEST`` or ``LATEST``; of partitions that have none of their own when ``each`` is empty.
+        An offset, ``EARLIEST`` or ``LATEST``, for all partitions when ``each`` is empty.
     each : dict
-        Of single partitions.
+        Offsets of single partitions.
     is_timestamp : bool
         Whether these are milliseconds since the epoch.
     or_latest : bool
-        Whether a timestamp behind all records means the end of the log; it is refused otherwise.
+        Whether a timestamp later than all records means the end of the log; otherwise it is an error.
     """
 
     everywhere: int = EARLIEST
@@ -59,12 +59,12 @@ class Position:
         Raises
         ------
         ValueError
-            When it says nothing of a partition, or no record has a timestamp as late.
+            When there is no offset for the partition, or no record has that timestamp or a later one.
         """
         name = f"{topic}-{partition}"
         if self.each and (topic, partition) not in self.each:
             given = ", ".join(sorted(f"{topic}-{number}" for topic, number in self.each))
-            raise ValueError(f"offsets are given for {given} and not for {name}; -2 means earliest, -1 latest")
+            raise ValueError(f"expected an offset for {name}, found only {given}; -2 means earliest, -1 latest")
         place = self.each[topic, partition] if self.each and topic is not None and partition is not None else None
         place = self.everywhere if place is None else place
         if not self.is_timestamp:
@@ -77,7 +77,7 @@ class Position:
 
 @dataclass(frozen=True)
 class Interval:
-    """From where to where a job reads."""
+    """Where a job starts and stops reading."""
 
     starting: Position = Position(EARLIEST)
     ending: Position = Position(LATEST)
@@ -101,7 +101,7 @@ class Interval:
         Raises
         ------
         ValueError
-            For bounds that mean nothing for such a table.
+            For bounds that do not apply to such a table.
         """
         self.check_start(table)
         if self.ending == Position(LATEST):
@@ -112,7 +112,7 @@ class Interval:
         return replace(options, end_offset=self.ending.everywhere)
 
     def check_start(self, table: Table) -> None:
-        """Raise when a table that has no start is to begin somewhere.
+        """Raise when a start is set for a table that does not support one.
 
         Raises
         ------
@@ -120,10 +120,10 @@ class Interval:
             Names the table.
         """
         if "start_offset" not in table.option_names and self.starting != Position(EARLIEST):
-            raise ValueError(f"the table {table.name} counts from the start of the log; it has no starting offset")
+            raise ValueError(f"the table {table.name} takes no starting offset; it starts where the log does")
 
     def check_partitions(self, there: set[tuple[str | None, int | None]]) -> None:
-        """Raise when offsets are given for partitions that are not read.
+        """Raise when options have offsets for partitions that are not read.
 
         Raises
         ------
@@ -133,11 +133,11 @@ class Interval:
         given = self.starting.each.keys() | self.ending.each.keys()
         missing = sorted(f"{topic}-{partition}" for topic, partition in given - there)
         if missing:
-            raise ValueError(f"offsets are given for {', '.join(missing)}, which is not among what is read")
+            raise ValueError(f"offsets are set for {', '.join(missing)}, which the job does not read")
 
 
 def first_offset_at(segments: list[Segment], timestamp: int) -> int | None:
-    """Return the offset of the first record that is not before a timestamp in milliseconds; None when there is none."""
+    """Return the offset of the first record with a timestamp in milliseconds or a later one; None if there is none."""
     rows = Log(Discovery(list(segments))).records(["offset"], start_timestamp=timestamp, include_control=True)
     for batch in rows.batches():
         if batch.num_rows:
@@ -146,12 +146,12 @@ def first_offset_at(segments: list[Segment], timestamp: int) -> int | None:
 
 
 def end_offset(segments: list[Segment]) -> int:
-    """Return the offset behind the last sound batch of a partition.
+    """Return the offset after the last sound batch of a partition.
 
     Raises
     ------
     CorruptRecordError
-        When a segment cannot be read that may have it.
+        When a segment that may have it cannot be read.
     """
     for segment in reversed(segments):
         last = None
@@ -167,12 +167,12 @@ def end_offset(segments: list[Segment]) -> int:
 
 
 def parse_interval(given: Mapping[str, str], *, is_streaming: bool = False) -> Interval:
-    """Read the options, whose names are in lower case; of several the one by timestamp counts first.
+    """Parse the options, whose names are in lower case; an option by timestamp takes precedence.
 
     Raises
     ------
     ValueError
-        When a value cannot be read, or means nothing here: a batch cannot start at the latest offset.
+        When a value is invalid, or does not apply: a batch query cannot start at the latest offset.
     """
     starting = _position(given, "starting", Position(LATEST if is_streaming else EARLIEST))
     ending = _position(given, "ending", Position(LATEST))
@@ -215,7 +215,7 @@ def _number(name: str, text: str) -> int:
 
 
 def is_number(text: str) -> bool:
-    """Whether a text is digits, and nothing else."""
+    """Whether a text is only digits."""
     return text.isascii() and text.isdigit()
 
 

@@ -1,4 +1,4 @@
-"""The options of ``spark.read.format("kraftlog")``: those of Spark's Kafka source by its names, and kraftlog's own."""
+"""The options of ``spark.read.format("kraftlog")``: Spark's Kafka options under their names, and kraftlog's own."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _ONLY_IN_BATCHES = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestam
 _OF_TYPES = ("valueFormat", "keyFormat", "valueSchema", "keySchema", "valueFraming", "keyFraming", "jsonSample")
 _NAMES = tuple(option.name for option in (*READING, *STREAMS))
 _KNOWN = {name.lower(): name for name in (*_NAMES, *WITHOUT_EFFECT)}
-_OF_TABLES = {  # options that not all tables have, by the names that those have for them
+_OF_TABLES = {  # options that only some tables have, by the name of the option in the table
     name: option
     for option in dict.fromkeys(option for table in TABLES.values() for option in table.option_names)
     if (name := re.sub("_(.)", lambda found: found[1].upper(), option)) in _NAMES
@@ -48,18 +48,18 @@ _KAFKA_ISOLATION_LEVEL = "kafka.isolation.level"
 
 
 def parse_request(options: Mapping[str, str], *, is_streaming: bool | None = False) -> Request:
-    """Read the options of a reader; names are taken without regard to case.
+    """Parse the options of a reader; names are case-insensitive.
 
     Parameters
     ----------
     options : mapping
     is_streaming : bool or None
-        Whether they are those of a stream; None where that is not known and does not matter, as for the columns.
+        Whether they are for a stream; None where that does not matter, as for the columns.
 
     Raises
     ------
     ValueError
-        For an unknown option, table or column, or a value that cannot be read.
+        For an unknown option, table or column, or an invalid value.
     """
     given = {key.lower(): value for key, value in options.items()}
     unknown = sorted(name for name in given if name not in _KNOWN and not name.startswith("kafka."))
@@ -80,7 +80,7 @@ def parse_request(options: Mapping[str, str], *, is_streaming: bool | None = Fal
     on_error = _one_of(given, "onError", ON_ERROR)
     quarantine = given.get("quarantinepath")
     if (quarantine is not None) != (on_error == "quarantine"):
-        raise ValueError("onError=quarantine and the option quarantinePath go together")
+        raise ValueError("onError=quarantine and the option quarantinePath require each other")
     include_headers = flag(given, "includeHeaders", default=False)
     columns = _words(given.get("columns"), "columns")
     limit, least = _count(given, "maxOffsetsPerTrigger"), _count(given, "minOffsetsPerTrigger")
@@ -129,13 +129,13 @@ def parse_request(options: Mapping[str, str], *, is_streaming: bool | None = Fal
 
 
 def _check_options(given: Mapping[str, str], table: Table) -> None:
-    """Refuse options that a table does not have, unless they say what is so without them."""
+    """Reject options that a table does not have, unless their value is the default."""
     for name, option in _OF_TABLES.items():
         value = given.get(name.lower())
         says_something = value is not None and value.lower() != _DEFAULTS[name]
         if says_something and option not in table.option_names:
             takers = ", ".join(one.name for one in TABLES.values() if option in one.option_names)
-            raise ValueError(f"option {name}: table {table.name} has none; {takers} have")
+            raise ValueError(f"option {name}: not supported by table {table.name}; {takers} support it")
 
 
 def _with_types(request: Request, given: Mapping[str, str], *, is_shown: bool) -> Request:
@@ -147,7 +147,7 @@ def _with_types(request: Request, given: Mapping[str, str], *, is_shown: bool) -
     if typed is None:
         return request
     if request.table != "records":
-        raise ValueError(f"options valueFormat and keyFormat go with the table records, not with {request.table}")
+        raise ValueError(f"options valueFormat and keyFormat require the table records, not {request.table}")
     resolved = typed.resolved(request.log().found, strict=request.options.strict)
     added = added_columns(resolved.formats) if is_shown else ()
     return replace(request, typed=resolved, columns=(*request.columns, *added))
@@ -156,10 +156,10 @@ def _with_types(request: Request, given: Mapping[str, str], *, is_shown: bool) -
 def _redaction(given: Mapping[str, str], table: str) -> Redaction | None:
     rules, key_file = given.get("redact"), given.get("redactkey")
     if rules is None and key_file is not None:
-        raise ValueError("option redactKey goes with redact")
+        raise ValueError("option redactKey requires redact")
     redaction = given_redaction([] if rules is None else _list(rules, "redact"), key_file)
     if redaction is not None and table != "records":
-        raise ValueError(f"option redact goes with the table records, not with {table}")
+        raise ValueError(f"option redact requires the table records, not {table}")
     return redaction
 
 
@@ -168,12 +168,12 @@ def _table(given: Mapping[str, str]) -> str:
     if table not in TABLES:
         raise ValueError(f"option table is {table!r}, not one of {', '.join(TABLES)}")
     if "type" in given and table != "messages":
-        raise ValueError(f"option type goes with the table messages, not with {table}")
+        raise ValueError(f"option type requires the table messages, not {table}")
     return given.get("type", table)
 
 
 def _one_of(given: Mapping[str, str], name: str, values: tuple[str, ...]) -> str:
-    """Return a word of a list; the first of them when the option is not given."""
+    """Return a word of a list; the first one if the option is absent."""
     value = given.get(name.lower(), values[0]).lower()
     if value not in values:
         raise ValueError(f"option {name} is {value!r}, not {', '.join(values[:-1])} or {values[-1]}")
@@ -190,7 +190,7 @@ def _words(text: str | None, name: str) -> tuple[str, ...] | None:
         return None
     words = tuple(word.strip() for word in text.split(",") if word.strip())
     if not words:
-        raise ValueError(f"option {name} is {text!r}, which names nothing")
+        raise ValueError(f"option {name} is {text!r}, a list without names")
     return words
 
 
@@ -216,7 +216,7 @@ def _remote_tier(given: Mapping[str, str]) -> RemoteTier | None:
         raise ValueError(f'option tierKeys is {given["tierkeys"]!r}, not JSON like {{"k1": "/keys/k1.pem"}}')
     if "remotetier" not in given:
         if keys:
-            raise ValueError("option tierKeys goes with remoteTier")
+            raise ValueError("option tierKeys requires remoteTier")
         return None
     return RemoteTier(given["remotetier"], keys)
 
@@ -227,7 +227,7 @@ def _identity(given: Mapping[str, str]) -> Identity | None:
 
 
 def _list(text: str, name: str) -> tuple[str, ...]:
-    """Return texts of JSON, as Spark has several, or of words; a glob may begin with a bracket as well."""
+    """Return a list: JSON, as Spark passes several paths, or comma-separated; a glob may start with a bracket."""
     try:
         texts = json.loads(text)
     except ValueError:
@@ -253,12 +253,12 @@ def _storage_options(text: str | None) -> dict[str, str | int | float | bool]:
 def _count(given: Mapping[str, str], name: str) -> int | None:
     text = given.get(name.lower())
     if text is not None and (not is_number(text) or int(text) == 0):
-        raise ValueError(f"option {name} is {text!r}, not a number above 0")
+        raise ValueError(f"option {name} is {text!r}, not a positive number")
     return None if text is None else int(text)
 
 
 def _milliseconds(given: Mapping[str, str], name: str, default: str) -> int:
-    """Return a time in Spark's form, such as 15m; a number alone is milliseconds."""
+    """Return a duration in Spark's form, such as 15m; a number without a unit is milliseconds."""
     text = given.get(name.lower(), default)
     found = re.fullmatch(r"\s*(\d+)\s*([a-z]*)\s*", text.lower())
     if found is None or found[2] not in _MILLISECONDS:

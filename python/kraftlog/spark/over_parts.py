@@ -24,21 +24,21 @@ def over_parts(
     arrow_schema: pa.Schema,
     title: str,
 ) -> DataFrame:
-    """Return a DataFrame of what a function makes of parts, with a task for each.
+    """Return a DataFrame of a function's output for each part, with a task for each.
 
-    Rows are only the numbers of parts: a task takes its own out of what is sent along with the function. Parts are
-    pickled one by one, so that a task does not unpickle those of all others.
+    Rows are only the numbers of parts: the function carries the parts, and a task picks its own. Parts are pickled one
+    by one, so that a task does not unpickle all others.
 
     Parameters
     ----------
     spark : SparkSession
     parts : sequence
     work : callable
-        Is given a part, and returns record batches.
+        Takes a part and returns record batches.
     arrow_schema : pyarrow.Schema
-        Of these.
+        The schema of these batches.
     title : str
-        What EXPLAIN shows of the tasks.
+        The name of the tasks in EXPLAIN.
     """
     from pyspark.sql.pandas.types import from_arrow_schema
 

@@ -1,4 +1,4 @@
-"""A part of the work as the partition of a data source that Spark sends to a task."""
+"""A part of the work, as the partition of a data source that Spark sends to a task."""
 
 from __future__ import annotations
 

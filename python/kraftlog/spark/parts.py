@@ -1,4 +1,4 @@
-"""What tasks read: each table is cut into parts that can be read by themselves, in any order, more than once."""
+"""What tasks read: each table is cut into independent parts, which tasks may read in any order and more than once."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ DEFAULT_RANGE_BYTES = 128 << 20  # as Spark cuts files
 MANY_SEGMENTS = 512  # enough tasks for a cluster; to cut a cold segment of 1 GiB takes the driver a second
 PARTITIONS_AT_ONCE = 8
 _RANGES = (Cut.RANGES, Cut.CHECKS)
-SMALL_RANGE_BYTES = 4096  # less than that is tried once, a batch at a time
+SMALL_RANGE_BYTES = 4096  # reading fewer is not worth a retry with larger steps
 
 
 @dataclass(frozen=True)
 class WholePartition:
-    """The segments of a partition, or of all, for what is only known of them together.
+    """All segments of a partition, or of all partitions, for tables whose rows need all of them.
 
     Attributes
     ----------
     segments, metadata_log : tuple of Segment
-        As of a ``Discovery``; the metadata log where the table chooses among replicas.
+        As in a ``Discovery``; the metadata log is set if the table chooses among replicas.
     """
 
     segments: tuple[Segment, ...]
@@ -64,9 +64,9 @@ class Part:
     ----------
     work : Range, WholePartition, PartitionReplicas or LeftAlone
     options : ReadOptions
-        Of the request, with the bounds of offset of its partition.
+        Options of the request, with the offset bounds of its partition.
     faults : tuple of Fault
-        What could not be read when it was planned.
+        What planning could not read.
     number : int
         Its place in the plan.
     """
@@ -78,14 +78,14 @@ class Part:
 
 
 Wanted = list[tuple[list[Segment], ReadOptions]]
-"""The segments of each partition, and what is asked of it."""
+"""The segments of each partition, and its options."""
 
 Maps = list[TransactionMap | None]
-"""The transactions of each partition; None where they are not needed, and of a metadata log."""
+"""The transactions of each partition; None where they are not needed, and for a metadata log."""
 
 
 def plan_parts(request: Request, fold: Fold = in_threads) -> list[Part]:
-    """Return what tasks read; the files are those of this moment.
+    """Return what tasks read; files are listed at the time of the call.
 
     What is no fault, and that a user should know, such as what is read from which replica, is logged as a warning.
     Records and errors are cut into ranges, batches and segments are read a segment at a time, transactions and messages
@@ -164,14 +164,14 @@ def _plan_partitions(request: Request, wanted: Wanted, fold: Fold) -> list[Part]
 
 
 def maps_of(request: Request, wanted: Wanted, fold: Fold = in_threads) -> Maps:
-    """Return the transactions of each partition, as far as a request needs them.
+    """Return the transactions of each partition if a request needs them.
 
     Parameters
     ----------
     request : Request
     wanted : list of tuple
     fold : callable
-        Makes the passes over headers of segments without files that have the same facts.
+        Makes the passes over headers of segments whose index and snapshot files are missing.
     """
     columns = library_columns(request.columns)
     maps: Maps = [
@@ -200,7 +200,7 @@ def maps_of(request: Request, wanted: Wanted, fold: Fold = in_threads) -> Maps:
 
 
 def range_bytes_of(request: Request, wanted: Wanted) -> int:
-    """Return how many bytes of log a task takes; of many segments it takes one, without a look at its headers."""
+    """Return the bytes of log per task; with many segments a task takes one, so that planning reads no headers."""
     if request.range_bytes is not None:
         return request.range_bytes
     segments = sum(len(list(relevant(group, options))) for group, options in wanted)
@@ -208,15 +208,15 @@ def range_bytes_of(request: Request, wanted: Wanted) -> int:
 
 
 def parts_of(request: Request, wanted: Wanted, range_bytes: int, maps: Maps | None = None) -> Iterator[list[Part]]:
-    """Return what tasks read of each partition, in order; several are planned at the same time.
+    """Return what tasks read of each partition, in order; threads plan several partitions at the same time.
 
     Parameters
     ----------
     request : Request
     wanted : list of tuple
-        The segments of each partition, in order, and options with its bounds of offset.
+        The segments of each partition, in order, and options with its offset bounds.
     range_bytes : int
-        Of log in a range.
+        Bytes of log in a range.
     maps : list of TransactionMap or None, optional
         The transactions of each partition.
     """
@@ -266,7 +266,7 @@ def _works(
 
 
 def _check_is_there(request: Request, group: list[Segment], options: ReadOptions) -> None:
-    """Raise when the offsets that are asked for begin before the log does, or behind its end."""
+    """Raise when the requested offsets begin before the start of the log or after its end."""
     first, start = log_start_offset(group, options), options.start_offset
     if not request.fail_on_data_loss or start < 0:
         return
@@ -274,6 +274,6 @@ def _check_is_there(request: Request, group: list[Segment], options: ReadOptions
     if start < first:
         raise ValueError(f"{asked} begins at {first}; with failOnDataLoss=false it is read from there")
     if start > (group[-1].base_offset or 0):
-        end = end_offset(group[-1], [])  # what cannot be read there is reported by the task
+        end = end_offset(group[-1], [])  # the task reports what cannot be read there
         if start > end:
             raise ValueError(f"{asked} ends at {end}; with failOnDataLoss=false nothing is read of it")

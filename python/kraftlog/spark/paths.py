@@ -14,14 +14,14 @@ def local_folder(name: str, folder: str) -> Path:
     Parameters
     ----------
     name : str
-        What the folder was given as, for the message.
+        The name of the option or parameter, for the message.
     folder : str
-        May begin with ``file:``. As in Hadoop's paths, ``%``, ``#`` and ``?`` are characters like others.
+        May begin with ``file:``. As in Hadoop's paths, ``%``, ``#`` and ``?`` have no special meaning.
 
     Raises
     ------
     ValueError
-        For the URI of something else, such as an object store: there is no renaming there.
+        For another URI, such as an object store, which cannot rename files.
 
     Examples
     --------

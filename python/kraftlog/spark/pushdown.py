@@ -1,6 +1,6 @@
-"""Filters that Spark pushes down: those on topic, partition, offset and timestamp narrow what is planned.
+"""Filters that Spark pushes down: filters on topic, partition, offset and timestamp narrow the plan.
 
-Spark applies all of them again to the rows that it gets: a plan may hold more rows than pass, never fewer.
+Spark applies all of them again to the rows: a plan may hold more rows than match, never fewer.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MODULE = "pyspark.sql.worker.data_source_pushdown_filters"
 
 
 def spark_hands_filters_down() -> bool:
-    """Whether this process was started to hand filters down.
+    """Whether Spark started this process to push filters down.
 
     Spark does that when ``spark.sql.python.filterPushdown.enabled`` is set. When it is not, Spark refuses a reader that
     takes filters; a reader has no other way to find out.

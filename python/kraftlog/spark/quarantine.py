@@ -1,4 +1,4 @@
-"""What a read could not read, put aside as a second table: a folder with one Parquet file for each part with faults."""
+"""The faults of a read as a second table: a folder with one Parquet file for each part with faults."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ NO_ROWS = "no-rows.parquet"
 
 
 def make_quarantine(folder: str) -> None:
-    """Make the folder where it is not there yet, and leave what is in it.
+    """Make the folder unless it exists, and keep its content.
 
-    A file without rows is there even when nothing is wrong, so that the folder can always be read as a table.
+    It has a file without rows even if there are no faults, so that the folder can always be read as a table.
 
     Parameters
     ----------
     folder : str
-        Which executors must see, too. A read needs one of its own.
+        Executors must see it, too. Each read needs its own folder.
     """
     path = local_folder("quarantinePath", folder)
     path.mkdir(parents=True, exist_ok=True)
@@ -29,7 +29,7 @@ def make_quarantine(folder: str) -> None:
 
 
 def begin_quarantine(folder: str) -> None:
-    """Empty the folder of what an earlier read put there, and make it as ``make_quarantine`` does.
+    """Delete the files of an earlier read from the folder, and make it as ``make_quarantine`` does.
 
     Parameters
     ----------
@@ -42,13 +42,13 @@ def begin_quarantine(folder: str) -> None:
 
 
 def put_aside(folder: str, name: str, faults: list[Fault]) -> None:
-    """Put the faults of one part in the place of those that an earlier reading of it left there.
+    """Replace the faults that an earlier read of the same part left there.
 
     Parameters
     ----------
     folder : str
     name : str
-        Of the part; no other part that is ever put aside there has it.
+        A name of the part that no other part in this folder ever has.
     faults : list of Fault
     """
     path = local_folder("quarantinePath", folder) / f"part-{name}.parquet"
@@ -59,7 +59,7 @@ def put_aside(folder: str, name: str, faults: list[Fault]) -> None:
 
 
 def _write(path: Path, faults: list[Fault]) -> None:
-    """Write the table errors; attempts of one task that run at the same time do not meet."""
+    """Write the table errors; concurrent attempts of one task use different files."""
     import pyarrow.parquet as pq
 
     unfinished = path.with_name(f".unfinished-{uuid4().hex}")

@@ -1,4 +1,4 @@
-"""Reading by ``mapInArrow`` over the numbers of parts: the same rows as the data source, by a shorter way."""
+"""Reading by ``mapInArrow`` over the numbers of parts: the same rows as the data source, on a shorter path."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ def read_ranges(
     spark : SparkSession
         Classic, or of Spark Connect.
     path : str or list of str
-        Segment files, partitions' folders, log directories or globs; executors must see the same paths.
+        Segment files, partition folders, log directories or globs; executors must see the same paths.
     counters : Counters, optional
         Count what is read.
     **options
-        Those of ``spark.read.format("kraftlog")``, such as ``table="batches"`` or ``columns="offset,value"``; where the
-        option is a list or JSON, a list or dict will do.
+        Those of ``spark.read.format("kraftlog")``, such as ``table="batches"`` or ``columns="offset,value"``; options
+        that are lists or JSON also take a list or dict.
 
     Returns
     -------
     DataFrame
-        Its partitions are parts of the log, in order. The list of files is that of the moment of the call. EXPLAIN
-        shows what is read.
+        Its partitions are parts of the log, in order. Files are listed at the time of the call. EXPLAIN shows what is
+        read.
 
     Raises
     ------
     ValueError
-        For options that cannot be read.
+        For invalid options.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def read_ranges(
 
 
 def option_texts(path: str | list[str], options: Mapping[str, object]) -> dict[str, str]:
-    """Return the arguments of a call as options, which are texts; those that are None are left out."""
+    """Return the arguments of a call as options, which are texts; arguments that are None are left out."""
     paths = [path] if isinstance(path, str) else list(path)
     texts = {name: _text(value) for name, value in options.items() if value is not None}
     return {"paths": json.dumps(paths), **texts}

@@ -1,4 +1,4 @@
-"""How much of what waits a micro-batch takes: the rules of Spark's Kafka source."""
+"""How many of the unread offsets a micro-batch takes: the rules of Spark's Kafka source."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from kraftlog.spark.stream_offsets import Offsets
 
 
 def rate_limited(limit: int, start: Mapping[Partition, int], latest: Mapping[Partition, int]) -> Offsets:
-    """Split a number of offsets over partitions in proportion to what waits in each.
+    """Split a number of offsets over partitions in proportion to the unread offsets of each.
 
-    A share is rounded down, but a partition where something waits gets at least one offset.
+    A share is rounded down, but a partition with unread offsets gets at least one.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def _share(limit: int, waiting: int, total: int) -> int:
 
 
 class TriggerDelay:
-    """Whether a trigger is passed over: ``minOffsetsPerTrigger`` and ``maxTriggerDelay``.
+    """Whether to skip a trigger: ``minOffsetsPerTrigger`` and ``maxTriggerDelay``.
 
     The first trigger of a run never is.
 
@@ -56,9 +56,9 @@ class TriggerDelay:
     ----------
     min_offsets : int
     max_delay_ms : int
-        Milliseconds after which a trigger is taken however little waits.
+        Milliseconds after which a trigger is taken however few offsets are unread.
     clock : callable, optional
-        Seconds that only rise.
+        A monotonic clock, in seconds.
     """
 
     def __init__(self, min_offsets: int, max_delay_ms: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -68,9 +68,9 @@ class TriggerDelay:
         self._taken_at = -math.inf
 
     def passes_over(self, start: Mapping[Partition, int], latest: Mapping[Partition, int]) -> bool:
-        """Whether too little waits between two places, and the delay is not over.
+        """Whether there are too few unread offsets between two places, and the delay is not over.
 
-        A log that went back is no reason to wait: that has to be reported.
+        A log whose end went back does not wait: the loss must be reported.
         """
         is_over = (self._clock() - self._taken_at) * 1000 >= self._max_delay_ms
         waiting = [end - start[partition] for partition, end in latest.items()]

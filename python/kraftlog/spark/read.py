@@ -1,4 +1,4 @@
-"""Reading one part: the function under the data source, ``read_ranges`` and ``to_parquet``."""
+"""Reading one part: the function that implements the data source, ``read_ranges`` and ``to_parquet``."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def read(request: Request, part: Part, faults: list[Fault]) -> Iterator[pa.Recor
     ----------
     request : Request
     part : Part
-        Of ``plan_parts(request)``.
+        A part from ``plan_parts(request)``.
     faults : list of Fault
         Receives what could not be read.
 
@@ -117,7 +117,7 @@ def _scan(
 
 
 def _read_left_alone(request: Request, faults: list[Fault]) -> Iterator[pa.RecordBatch]:
-    """Return files that are not read, in the table errors; set aside ones in segments."""
+    """Return files that are not read, for the table errors; renamed ones, for the table segments."""
     log = request.log()
     if request.definition.cut is Cut.CHECKS:
         yield from errors_table(log.left_alone(), request.columns).to_batches()

@@ -1,4 +1,4 @@
-"""What a Spark job asks for, in plain values that can be sent to executors."""
+"""The request of a Spark job, in plain values that can be sent to executors."""
 
 from __future__ import annotations
 
@@ -36,38 +36,38 @@ class Request:
         Or the name of a type of message.
     paths, columns : tuple of str
     storage_options : mapping
-        Of the file system, for paths that are URIs.
+        Arguments of the file system, for paths that are URIs.
     remote_tier : RemoteTier or None
     identity : Identity or None
-        Which topics and which cluster are meant.
+        The topic ids and the cluster id to choose.
     selection : Selection
     interval : Interval
         Where reading begins and ends in each partition.
     definitions : str or None
-        A folder of definitions of messages.
+        A folder of message definitions.
     range_bytes : int or None
-        Bytes of log that one task takes; None leaves it to the plan.
+        Bytes of log per task; None lets the plan choose.
     min_partitions : int
-        How many tasks there are at least, where there are as many batches.
+        Minimum number of tasks, if there are that many batches.
     fail_on_data_loss : bool
-        Whether offsets that are not there any more fail the job.
+        Whether offsets that are no longer in the log fail the job.
     quarantine : str or None
-        A folder that takes what could not be read, as the table ``errors``.
+        A folder for the table ``errors`` of this read.
     options : ReadOptions
     narrowing : Narrowing
-        What Spark's filters leave of it.
+        The part of the log that Spark's filters can match.
     max_offsets_per_trigger, min_offsets_per_trigger : int or None
-        How many offsets a micro-batch takes at most, and how many it waits for.
+        Maximum offsets of a micro-batch, and the minimum that it waits for.
     max_trigger_delay_ms : int
-        Milliseconds that it waits for them.
+        Maximum wait for the minimum.
     takes_filters : bool
         Whether Spark's filters may narrow it.
     stops_at_high_watermark : bool
-        Whether a stream reads only what the broker knows to be replicated.
+        Whether a stream stops at the broker's high watermark.
     typed : ResolvedTypes or None
-        Formats of keys and values, with the schemas that were there when the options were read.
+        Formats of keys and values, with the schemas at the time when the options were parsed.
     redaction : Redaction or None
-        What is taken out of records before they are typed. Spark applies filters to what is left.
+        Fields that are removed from records before they are typed. Spark applies filters to the redacted records.
     """
 
     table: str
@@ -94,18 +94,18 @@ class Request:
     redaction: Redaction | None = field(default=None, repr=False)  # has a key
 
     def found(self) -> Discovery:
-        """Return all files of this moment, of whatever topic."""
+        """List all files now, of any topic."""
         others = [one for one in (self.remote_tier, self.identity) if one is not None]
         return open_log([*self.paths, *others], storage_options=self.storage_options).found
 
     @property
     def shown_paths(self) -> list[str]:
-        """What is read, without passwords."""
+        """The paths without passwords."""
         tier = [] if self.remote_tier is None else [str(self.remote_tier.path)]
         return [*map(shown_uri, self.paths), *tier]
 
     def log(self) -> Log:
-        """Open the log files: those of this moment."""
+        """List and open the log files now."""
         return Log(self.selection.of(self.found()), catalog_of(self.definitions))
 
     @property
@@ -118,7 +118,7 @@ class Request:
 
     @property
     def record_schema(self) -> pa.Schema:
-        """The columns of records, by the names of the library."""
+        """The columns of records, under the library's names."""
         names = library_columns(self.columns)
         if self.typed is None:
             return RECORDS.select(names)
@@ -126,7 +126,7 @@ class Request:
 
     @property
     def definition(self) -> Table:
-        """What the table is."""
+        """The table's definition."""
         return table_named(self.table, catalog_of(self.definitions))
 
     def with_columns(self, columns: tuple[str, ...]) -> Request:

@@ -10,20 +10,20 @@ from dataclasses import dataclass
 from kraftlog.layout.discover import Discovery
 from kraftlog.topics import INTERNAL_TOPICS
 
-# A consumer that subscribes by a pattern does not get these.
+# A consumer that subscribes by a pattern does not get internal topics.
 
 _WAYS = ("subscribe", "subscribePattern", "assign")
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Topics by name, by a pattern, or single partitions; at most one of them is given.
+    """Topics by name, by a pattern, or single partitions; at most one of these is set.
 
     Attributes
     ----------
     topics : tuple of str, optional
     pattern : str, optional
-        That the whole name of a topic must match.
+        The whole name of a topic must match it.
     partitions : frozenset of tuple of str and int, optional
     """
 
@@ -33,7 +33,7 @@ class Selection:
 
     @property
     def is_all(self) -> bool:
-        """Whether every file is read, those outside of partitions' folders as well."""
+        """Whether every file is read, including files outside of partition folders."""
         return self.topics is None and self.pattern is None and self.partitions is None
 
     def wants(self, topic: str | None, partition: int | None) -> bool:
@@ -47,17 +47,17 @@ class Selection:
         return True
 
     def of(self, found: Discovery) -> Discovery:
-        """Return what is read of the files that were found.
+        """Return the selected files among all that were listed.
 
         Raises
         ------
         ValueError
-            When a topic or partition that was named is not there.
+            When a named topic or partition does not exist.
         """
         if self.is_all:
             return found
         there = {(segment.topic, segment.partition) for segment in found.segments}
-        there |= {(folder.topic, folder.partition) for folder in found.unread if folder.is_fault}  # reported later
+        there |= {(folder.topic, folder.partition) for folder in found.unread if folder.is_fault}  # planning reports it
         missing = sorted({f"topic {topic}" for topic in self.topics or () if topic not in {name for name, _ in there}})
         missing += sorted(f"partition {topic}-{number}" for topic, number in (self.partitions or frozenset()) - there)
         if missing:
@@ -67,12 +67,12 @@ class Selection:
 
 
 def parse_selection(given: Mapping[str, str]) -> Selection:
-    """Read the options, whose names are in lower case.
+    """Parse the options, whose names are in lower case.
 
     Raises
     ------
     ValueError
-        When more than one is given, or one cannot be read.
+        When more than one is set, or one is invalid.
     """
     named = [way for way in _WAYS if way.lower() in given]
     if len(named) > 1:

@@ -23,7 +23,7 @@ def local_session(master: str = "local[2]", **settings: str) -> SparkSession:
     master : str
         Such as ``local[2]``, or ``local-cluster[2,1,1024]`` for executors in processes of their own.
     **settings
-        Of Spark, with ``_`` for ``.`` in their names.
+        Spark's settings, with ``_`` for ``.`` in their names.
 
     Raises
     ------
@@ -33,8 +33,8 @@ def local_session(master: str = "local[2]", **settings: str) -> SparkSession:
     use_java()
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    # on a busy machine a worker takes longer than the 15 s of the default to start, or to answer
-    os.environ.setdefault("SPARK_AUTH_SOCKET_TIMEOUT", str(SOCKET_TIMEOUT_SECONDS))  # of processes that Spark starts
+    # on a busy machine a worker takes longer than the default of 15 s to start or answer
+    os.environ.setdefault("SPARK_AUTH_SOCKET_TIMEOUT", str(SOCKET_TIMEOUT_SECONDS))  # for Spark's processes
     from pyspark.sql import SparkSession
 
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)

@@ -24,15 +24,15 @@ from kraftlog.spark.paths import local_folder
 from kraftlog.spark.sink_options import SinkOptions, parse_sink_options
 from kraftlog.spark.unpickled import reduced
 
-# properties of Spark with the batch and the query of a stream's tasks; the id of a query belongs to its checkpoint, and
-# does not depend on the checkpoint's path
+# Spark's local properties with the batch and query of a stream's tasks; the query id is stored in the checkpoint, so it
+# survives a move of the checkpoint
 _BATCH_ID = "streaming.sql.batchId"
 _QUERY_ID = "sql.streaming.queryId"
 
 
 @dataclass
 class StagedMessage(WriterCommitMessage):
-    """What a task has staged, and for which write: of a stream, the tasks alone know its query."""
+    """What a task has staged, and for which write: in a stream only the tasks know the query."""
 
     files: list[StagedFile]
     write: WriteId
@@ -66,7 +66,7 @@ class KraftlogWriter(DataSourceArrowWriter):
 
 
 class KraftlogStreamWriter(DataSourceStreamArrowWriter):
-    """One write for each batch of a stream, which Spark may make this anew for at any time."""
+    """One write for each batch of a stream; Spark may create a new instance at any time."""
 
     def __init__(self, options: dict[str, str], schema: StructType, overwrite: bool) -> None:
         self._options = parse_sink_options(options, is_streaming=True, overwrite=overwrite)
@@ -75,7 +75,7 @@ class KraftlogStreamWriter(DataSourceStreamArrowWriter):
         self._is_locked = False
         try:
             self._options = _at_its_place(self._options)
-        except LogDirectoryLockedError:  # tasks say so before they stage anything; Spark makes this for aborts, too
+        except LogDirectoryLockedError:  # tasks fail before they stage anything; an abort needs no lock
             self._is_locked = True
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
@@ -91,7 +91,7 @@ class KraftlogStreamWriter(DataSourceStreamArrowWriter):
                 f"the task has no properties {_BATCH_ID} and {_QUERY_ID}; only streams in micro-batches can be written"
             )
         write = write_of_batch(self._options.transactional_id or query_id, int(batch_id), query_id)
-        if is_repetition(self._options.log_directory, write):  # what came too late for the commit would be left behind
+        if is_repetition(self._options.log_directory, write):  # nothing would remove rows staged after the commit
             deque(iterator, maxlen=0)
             return StagedMessage([], write)
         make_write_folder(self._options.log_directory, write)
@@ -99,22 +99,22 @@ class KraftlogStreamWriter(DataSourceStreamArrowWriter):
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  (Spark's name)
         """Make what the tasks staged visible, unless the batch was committed before."""
-        write = self._write(messages, batchId) or new_write()  # a batch without tasks is the same a second time
+        write = self._write(messages, batchId) or new_write()  # a batch without tasks has the same effect twice
         make_write_folder(self._options.log_directory, write)
         _commit(self._options, write, messages, overwrite=self._overwrite)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  (Spark's name)
         """Remove what the tasks staged.
 
-        When no task has said its query and the checkpoint cannot be read here, what they staged goes with the next
-        commit of the query.
+        When no task has reported its query and the checkpoint cannot be read here, the next commit of the query removes
+        what they staged.
         """
         write = self._write(messages, batchId)
         if write is not None:
             abort(self._options.log_directory, write)
 
     def _write(self, messages: Sequence[WriterCommitMessage | None], batch_id: int) -> WriteId | None:
-        """Return the write of a batch; None when it is not known here."""
+        """Return the write of a batch; None if this process cannot know it."""
         for message in messages:
             if isinstance(message, StagedMessage):
                 return message.write
@@ -132,7 +132,7 @@ def _query_of(checkpoint: str | None) -> str | None:
 
 
 def _at_its_place(options: SinkOptions) -> SinkOptions:
-    """Finish what others have decided, so that all partitions of their topics are there; then look for topics."""
+    """Finish writes that others have decided, so that all partitions of their topics exist; then list topics."""
     recover(options.log_directory)
     return options.with_existing_topics()
 
@@ -146,7 +146,7 @@ def _write_of_job(options: SinkOptions) -> WriteId:
 def _stage(options: SinkOptions, write: WriteId, batches: Iterator[pa.RecordBatch]) -> StagedMessage:
     task = _task().partitionId()
     stager = Stager(write.folder(options.log_directory), options.staging, task=task)
-    spread = write.spread + task  # other writes begin elsewhere, other attempts at this one do not
+    spread = write.spread + task  # other writes start at another partition, other attempts at this write do not
     for number, batch in enumerate(batches):
         for topic, partition, rows in rows_by_partition(batch, options.routing, spread=spread + number):
             stager.write(topic, partition, rows)
@@ -174,5 +174,5 @@ def _commit(
 def _task() -> TaskContext:
     task = TaskContext.get()
     if task is None:
-        raise RuntimeError("this runs in a task of Spark only")
+        raise RuntimeError("this runs only in a task of Spark")
     return task

@@ -1,4 +1,4 @@
-"""The options of ``df.write.format("kraftlog")`` and of ``writeStream``. No Spark is needed to import this."""
+"""The options of ``df.write.format("kraftlog")`` and of ``writeStream``. Importing this does not need Spark."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kraftlog.spark.paths import local_folder
 OPTIONS = tuple(option.name for option in SINK)
 _SET_BY_SPARK = ("queryname",)
 _LARGEST_SIZE = 2**31 - 1
-_LEVELS = {"gzip": range(1, 10), "lz4": range(1, 18), "zstd": range(-131072, 23)}  # as Kafka takes them
+_LEVELS = {"gzip": range(1, 10), "lz4": range(1, 18), "zstd": range(-131072, 23)}  # Kafka's ranges
 
 
 @dataclass(frozen=True)
@@ -29,15 +29,15 @@ class SinkOptions:
     Attributes
     ----------
     log_directory : Path
-        That the driver and the executors share.
+        A directory that the driver and the executors share.
     routing : Routing
     staging : StagingOptions
     transactional_id : str or None
-        As the user gave it.
+        As set by the user.
     batch_id : int or None
-        Of a job that is no stream.
+        For a batch job.
     checkpoint : str or None
-        Of a stream.
+        For a stream.
     """
 
     log_directory: Path
@@ -48,12 +48,12 @@ class SinkOptions:
     checkpoint: str | None
 
     def with_existing_topics(self) -> SinkOptions:
-        """Return the same for the topics that are there, with as many partitions as they have.
+        """Return the same options with the partition counts of existing topics.
 
         Raises
         ------
         ValueError
-            When the option partitions says something else of a topic.
+            When the option partitions contradicts a topic's partition count.
         """
         topic, new = self.routing.topic, self.routing.new
         existing = existing_topics(self.log_directory)
@@ -67,20 +67,20 @@ class SinkOptions:
 
 
 def parse_sink_options(options: Mapping[str, str], *, is_streaming: bool, overwrite: bool) -> SinkOptions:
-    """Read the options of a writer; names are taken without regard to case.
+    """Parse the options of a writer; names are case-insensitive.
 
     Parameters
     ----------
     options : mapping of str to str
     is_streaming : bool
     overwrite : bool
-        Whether the mode is overwrite, or that of a stream complete.
+        Whether the mode is overwrite, or complete for a stream.
 
     Raises
     ------
     ValueError
-        For an unknown option or a value that cannot be read; for a mode that removes records without the option
-        overwriteTopics, and that option without such a mode.
+        For an unknown option or an invalid value; for a mode that removes records without the option overwriteTopics,
+        and for that option without such a mode.
     """
     given = {key.lower(): value for key, value in options.items()}
     known = {name.lower() for name in OPTIONS}
@@ -96,9 +96,9 @@ def parse_sink_options(options: Mapping[str, str], *, is_streaming: bool, overwr
     transactional_id = given.get("transactionalid")
     batch_id = _number(given, "batchId", 0, None)
     if is_streaming and batch_id is not None:
-        raise ValueError("option batchId is not for streams: Spark numbers their batches")
+        raise ValueError("option batchId does not apply to streams: Spark numbers their batches")
     if not is_streaming and (transactional_id is None) != (batch_id is None):
-        raise ValueError("options transactionalId and batchId go together: they name a write that happens once")
+        raise ValueError("options transactionalId and batchId require each other: they identify a write that runs once")
     return SinkOptions(
         local_folder("path", given["path"]).absolute(),
         Routing(topic, {}, _partitions(given)),
@@ -110,16 +110,16 @@ def parse_sink_options(options: Mapping[str, str], *, is_streaming: bool, overwr
 
 
 def _check_overwrite(given: Mapping[str, str], *, is_streaming: bool, overwrite: bool) -> None:
-    """Refuse to remove records when nobody has said so."""
+    """Raise unless the user has allowed the removal of records."""
     mode = "output mode complete" if is_streaming else "mode overwrite"
     is_wanted = flag(given, "overwriteTopics", default=False)
     if overwrite and not is_wanted:
         raise ValueError(
-            f"{mode} removes all records that the topics have which are written; use mode append, or set option "
+            f"{mode} removes all records of the topics that are written; use mode append, or set option "
             "overwriteTopics to true"
         )
     if is_wanted and not overwrite:
-        raise ValueError(f"option overwriteTopics goes with {mode}; the mode is append, which keeps what topics have")
+        raise ValueError(f"option overwriteTopics requires {mode}; the mode is append, which keeps existing records")
 
 
 def _staging_options(given: Mapping[str, str]) -> StagingOptions:
@@ -132,7 +132,7 @@ def _staging_options(given: Mapping[str, str]) -> StagingOptions:
     if level is not None and level not in _LEVELS[compression]:
         levels = _LEVELS[compression]
         raise ValueError(
-            f"option compressionLevel is {level}, not between {levels[0]} and {levels[-1]} of {compression}"
+            f"option compressionLevel is {level}, not in {compression}'s range of {levels[0]} to {levels[-1]}"
         )
     batch_size = _number(given, "batchSize", RECORD_BATCH_OVERHEAD + 1, StagingOptions.max_batch_bytes) or 0
     segment_bytes = _number(given, "segmentBytes", 1, StagingOptions.segment_bytes) or 0
@@ -154,7 +154,7 @@ def _partitions(given: Mapping[str, str]) -> int | dict[str, int] | None:
         partitions = text
     counts = partitions.values() if isinstance(partitions, dict) else [partitions]
     if text is not None and not all(type(count) is int and 0 < count <= _LARGEST_SIZE for count in counts):
-        raise ValueError(f'option partitions is {text!r}, neither a number above 0 nor JSON such as {{"orders": 6}}')
+        raise ValueError(f'option partitions is {text!r}, neither a positive number nor JSON such as {{"orders": 6}}')
     return partitions
 
 

@@ -21,7 +21,7 @@ from kraftlog.spark.task import read_part, segments_of
 
 
 def read_what_is_there(request: Request, part: Part) -> Iterator[pa.RecordBatch]:
-    """Read one part; a segment that went away is a loss of data, unless the log was rewritten.
+    """Read one part; a deleted segment is a loss of data, unless the log was rewritten.
 
     Parameters
     ----------
@@ -33,8 +33,8 @@ def read_what_is_there(request: Request, part: Part) -> Iterator[pa.RecordBatch]
     DataLossError
         When a segment is gone, with ``failOnDataLoss``.
     RuntimeError
-        When a segment got smaller, or is gone while an earlier one is there: compaction or truncation came between
-        planning and reading. The query can be started again.
+        When a segment shrank, or was deleted while an earlier one remains: the log was compacted or truncated between
+        planning and reading. Restarting the query helps.
     """
     name = quarantine_name(part)
     needed = list(relevant(list(segments_of(part)), part.options))
@@ -53,45 +53,45 @@ def read_what_is_there(request: Request, part: Part) -> Iterator[pa.RecordBatch]
 
 
 def quarantine_name(part: Part) -> str:
-    """Return a name for what a part holds, the same whenever its micro-batch is planned, and that of no other part.
+    """Return a unique name for the content of a part, the same whenever its micro-batch is planned.
 
     Parameters
     ----------
     part : Part
-        Of a stream.
+        A part of a stream.
     """
-    # topics may have names as long as those of files can be
+    # a topic's name may be as long as a file name can be
     return sha256(repr(_contents(part)).encode()).hexdigest()[:32]
 
 
 def _contents(part: Part) -> tuple[object, ...]:
-    """Return partition, offset at which the micro-batch begins in it and, where it is less than that, which part."""
+    """Return the partition, the micro-batch's first offset in it and, if it has several parts, which one."""
     start_offset = part.options.start_offset
     if isinstance(part.work, Range):
         segment = part.work.segment
         return segment.topic, segment.partition, start_offset, segment.base_offset, part.work.start
     if segments := segments_of(part):
         return segments[0].topic, segments[0].partition, start_offset
-    fault = part.faults[0]  # of what could not be planned, where nothing is left to read
+    fault = part.faults[0]  # a part that could not be planned and has nothing to read
     return fault.topic, fault.partition, start_offset, fault.segment_base_offset, fault.error
 
 
 def _is_there(request: Request, segment: Segment) -> bool:
-    """Whether a segment is as it was when it was listed, or longer; report it where it is gone."""
+    """Whether a segment is as long as when it was listed, or longer; report it if it is gone."""
     if disk().entry(segment.path) is not None:
         _check_size(segment)
         return True
     if _has_one_before(segment):
         raise RuntimeError(
-            f"{segment.name}: it is gone since the micro-batch was planned, and an earlier segment is not: the log was"
-            " compacted or truncated meanwhile; start the query again"
+            f"{segment.name}: deleted since the micro-batch was planned, but an earlier segment remains: the log was"
+            " compacted or truncated; start the query again"
         )
-    report_data_loss(f"{segment.name}: the segment went away before it was read", fail=request.fail_on_data_loss)
+    report_data_loss(f"{segment.name}: the segment was deleted before it was read", fail=request.fail_on_data_loss)
     return False
 
 
 def _has_one_before(segment: Segment) -> bool:
-    """Whether records before those of a segment are in its folder, where retention would have removed them first."""
+    """Whether the segment's folder still has earlier records, which retention would have removed first."""
     base_offset = segment.base_offset or 0
     for path in disk().matches(segment.path.parent, "*.log*"):
         found = parse_segment_file(path.name)
@@ -108,5 +108,5 @@ def _check_size(segment: Segment) -> None:
     if isinstance(segment.path, Path) and (size := segment.path.stat().st_size) < segment.size:
         raise RuntimeError(
             f"{segment.name}: {segment.size} bytes when the micro-batch was planned, {size} now: the segment was"
-            " compacted or truncated meanwhile; start the query again"
+            " compacted or truncated; start the query again"
         )

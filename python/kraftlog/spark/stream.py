@@ -1,6 +1,6 @@
-"""``spark.readStream.format("kraftlog")``: micro-batches of logs that grow. Options and offsets are the Kafka source's.
+"""``spark.readStream.format("kraftlog")``: micro-batches of growing logs. Options and offsets are the Kafka source's.
 
-A query begins at the latest offset unless ``startingOffsets`` says something else. Partitions and topics that appear
+A query begins at the latest offset unless ``startingOffsets`` sets another. Partitions and topics that appear
 later are read from their first offset on.
 """
 
@@ -30,7 +30,7 @@ try:
     from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, ReadMinRows, SupportsTriggerAvailableNow
 
     HAS_READ_LIMITS = True
-except ImportError:  # PySpark 4.1, which always asks for all there is
+except ImportError:  # PySpark 4.1, which always asks for everything
     HAS_READ_LIMITS = False
     SupportsTriggerAvailableNow = object
 
@@ -44,12 +44,12 @@ class KraftlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     ----------
     request : Request
     schema : StructType
-        Its columns.
+        The columns of the request.
 
     Raises
     ------
     ValueError
-        For a table that cannot be followed, and for rate limits where PySpark has none.
+        For a table that cannot be followed, and for rate limits that this PySpark does not support.
     """
 
     def __init__(self, request: Request, schema: StructType) -> None:
@@ -62,7 +62,7 @@ class KraftlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._delay = None if least is None else TriggerDelay(least, request.max_trigger_delay_ms)
         self._target: dict[Partition, LogBounds] | None = None
         self._latest: OffsetsByTopic = {}
-        self._initial: OffsetsByTopic | None = None  # of a query that begins with this reader
+        self._initial: OffsetsByTopic | None = None  # set for a query that starts with this reader
         self._has_said_why_empty = False
 
     def initialOffset(self) -> OffsetsByTopic:  # noqa: N802  (Spark's names, here and below)
@@ -73,18 +73,18 @@ class KraftlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._initial
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802
-        """Return the limit of the options."""
+        """Return the limit that the options set."""
         limit, least = self._request.max_offsets_per_trigger, self._request.min_offsets_per_trigger
         if limit is not None:
             return ReadMaxRows(limit)
         return ReadAllAvailable() if least is None else ReadMinRows(least)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Fix the end of the whole query: what is there now."""
+        """Fix the end of the whole query at the current end."""
         self._target = self._follower.bounds()
 
     def latestOffset(self, start: OffsetsByTopic | None = None, limit: Any = None) -> OffsetsByTopic:  # noqa: N802
-        """Return where the next micro-batch ends; PySpark 4.1 does not say where it begins."""
+        """Return where the next micro-batch ends; PySpark 4.1 does not pass where it begins."""
         bounds = self._follower.bounds() if self._target is None else self._target
         given = from_json(start or {})
         latest = reached(given, bounds)
@@ -101,7 +101,7 @@ class KraftlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return as_json(latest)
 
     def _say_that_it_starts_at_the_end(self) -> None:
-        """Say once why a new query that ends at what is there now has no rows."""
+        """Log once why a new query that ends at the current end has no rows."""
         if self._request.interval.starting.mentions(LATEST) and not self._has_said_why_empty:
             self._has_said_why_empty = True
             _log.warning(
@@ -110,13 +110,13 @@ class KraftlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
 
     def reportLatestOffset(self) -> OffsetsByTopic | None:  # noqa: N802
-        """Return where the log ended at the last look: with the offsets that were read, the lag."""
+        """Return the log end at the last listing; Spark derives the lag from it."""
         return self._latest or None
 
     def partitions(self, start: OffsetsByTopic, end: OffsetsByTopic) -> list[InputPartition]:
-        """Return what the tasks of a micro-batch read; the same offsets give the same rows at any time."""
+        """Return what the tasks of a micro-batch read; the same offsets always give the same rows."""
         if self._request.quarantine is not None:
-            make_quarantine(self._request.quarantine)  # a query that goes on may have had none before
+            make_quarantine(self._request.quarantine)  # a resumed query may start with none
         return [PartPartition(part) for part in self._follower.parts(from_json(start), from_json(end))]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:

@@ -1,4 +1,4 @@
-"""Offsets of a stream, in the form in which Spark keeps them in a checkpoint: that of its Kafka source."""
+"""Offsets of a stream, in the form of Spark's Kafka source, which Spark keeps in a checkpoint."""
 
 from __future__ import annotations
 

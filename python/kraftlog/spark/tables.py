@@ -1,7 +1,7 @@
-"""The columns of tables as Spark has them. No Spark is needed to import this.
+"""The columns of tables in Spark. Importing this does not need Spark.
 
-Records have the columns of Spark's own Kafka source: the timestamp type is a number, and records without headers have
-null there.
+Records have the columns of Spark's own Kafka source: the timestamp type is a number, and headers are null for records
+without any.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ TIMESTAMP_TYPE = "timestampType"
 
 
 def default_columns(table: str, definitions: str | None, *, include_headers: bool) -> tuple[str, ...]:
-    """Return the columns that a table has when none are asked for; records have headers on request, as in Spark."""
+    """Return the default columns of a table; records have headers on request, as in Spark's Kafka source."""
     names = spark_schema(table, None, definitions).names
     return tuple(name for name in names if include_headers or table != "records" or name != "headers")
 
 
 def spark_schema(table: str, columns: tuple[str, ...] | None = None, definitions: str | None = None) -> pa.Schema:
-    """Return the Arrow schema of a table, or of a type of message, as Spark shows it."""
+    """Return the Arrow schema of a table, or of a type of message, in Spark."""
     definition = table_named(table, catalog_of(definitions)).schema
     names = tuple(definition.shown) if columns is None else columns
     if table != "records":
@@ -35,12 +35,12 @@ def spark_schema(table: str, columns: tuple[str, ...] | None = None, definitions
 
 
 def spark_names(columns: Sequence[str]) -> list[str]:
-    """Return the names that Spark shows for columns of records."""
+    """Return Spark's names for columns of records."""
     return [TIMESTAMP_TYPE if name == "timestamp_type" else name for name in columns]
 
 
 def library_columns(columns: Sequence[str]) -> list[str]:
-    """Return the names that the library has for Spark's."""
+    """Return the library's names for Spark's columns."""
     return ["timestamp_type_id" if name in (TIMESTAMP_TYPE, "timestamp_type") else name for name in columns]
 
 
@@ -54,7 +54,7 @@ def as_spark(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
 
 
 def _null_where_empty(column: pa.Array) -> pa.Array:
-    """Return headers as Spark's Kafka source has them: null where a record has none."""
+    """Return headers as in Spark's Kafka source: null if a record has none."""
     has_some = pc.greater(pc.list_value_length(column), 0)
     if pc.all(has_some).as_py():
         return column

@@ -1,4 +1,4 @@
-"""A task around the reading of its part: quarantine, counters, a line of log."""
+"""A task reads its part, then updates quarantine and counters and logs a line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _log = logging.getLogger("kraftlog.spark")
 
 
 def plan_tasks(request: Request, fold: Fold = in_threads) -> list[Part]:
-    """Return what tasks read; a quarantine begins empty."""
+    """Return what tasks read, and empty the quarantine."""
     parts = plan_parts(request, fold)
     if request.quarantine is not None:
         begin_quarantine(request.quarantine)
@@ -36,18 +36,18 @@ def read_part(
     counters: Counters | None = None,
     quarantine_name: str | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Read one part as ``kraftlog.spark.read`` does; when all of it is read, say so.
+    """Read one part as ``kraftlog.spark.read`` does; report it once all of it is read.
 
     Parameters
     ----------
     request : Request
     part : Part
-        Of ``plan_tasks(request)``.
+        A part from ``plan_tasks(request)``.
     faults : list of Fault
-        Receives what could not be read; it goes into the quarantine, too, where the request has one.
+        Receives what could not be read; the request's quarantine receives it, too.
     counters : Counters, optional
     quarantine_name : str, optional
-        Of the part, in the quarantine; by default its number, which only one plan has once.
+        The part's name in the quarantine; by default its number, which is unique only within one plan.
 
     Returns
     -------
@@ -80,7 +80,7 @@ def read_part(
 
 
 def segments_of(part: Part) -> tuple[Segment, ...]:
-    """Return the segments that a part reads of."""
+    """Return the segments of a part."""
     if isinstance(part.work, LeftAlone):
         return ()
     return (part.work.segment,) if isinstance(part.work, Range) else part.work.segments

@@ -1,4 +1,4 @@
-"""What a job says of what it reads: in EXPLAIN, and in a line of log."""
+"""The description of a job in EXPLAIN and in the log."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SHOWN = 3  # paths, topics, partitions
 
 
 def title(request: Request, parts: Sequence[Part]) -> str:
-    """Return table, paths, what of them is read, and how much that is.
+    """Return the table, the paths, the selection among them, and the number of bytes.
 
     Examples
     --------

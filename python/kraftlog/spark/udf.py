@@ -54,7 +54,7 @@ SQL_FUNCTIONS: dict[str, tuple[Callable[..., Any], pa.DataType]] = {
 
 
 def register_functions(spark: SparkSession) -> None:
-    """Make the functions known to the SQL of a session, under their own names.
+    """Register the functions with the SQL of a session, under their own names.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What the functions for columns have in common: Spark's types, options, and values that cannot be read."""
+"""Shared by the functions for columns: Spark's types, options, and values that cannot be read."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Read = TypeVar("Read")
 
 
 def spark_type(arrow_type: pa.DataType) -> DataType:
-    """Return the type of Spark's columns that an Arrow type becomes."""
+    """Return the Spark type for an Arrow type."""
     from pyspark.sql.pandas.types import from_arrow_type
 
     return from_arrow_type(arrow_type)
 
 
 def literals(options: Mapping[str, Any]) -> dict[str, Column]:
-    """Return options as columns; those that are columns already stay."""
+    """Return options as columns; options that are columns already stay."""
     from pyspark.sql import Column
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -36,13 +36,13 @@ def literals(options: Mapping[str, Any]) -> dict[str, Column]:
 
 
 def constants(options: Mapping[str, pa.Array | None]) -> dict[str, Any]:
-    """Return the value of each option that is given, as ``constant`` does."""
+    """Return the value of each option that is not null, as ``constant`` does."""
     found = {name: constant(name, column) for name, column in options.items()}
     return {name: value for name, value in found.items() if value is not None}
 
 
 def constant(name: str, column: pa.Array | None, default: Any = None) -> Any:
-    """Return the value of an option, which SQL hands over as a column; null is an option that is not given.
+    """Return the value of an option, which SQL passes as a column; null is an absent option.
 
     Raises
     ------
@@ -61,7 +61,7 @@ def checked_on_error(on_error: str) -> str:
     Raises
     ------
     ValueError
-        When it is not one that there is.
+        When it is not one of these.
     """
     if on_error not in _ON_ERROR:
         raise ValueError(f"option on_error is {on_error!r}, not {' or '.join(_ON_ERROR)}")
@@ -71,7 +71,7 @@ def checked_on_error(on_error: str) -> str:
 def list_of_each(
     column: pa.Array, rows_of: Callable[[pa.Buffer], pa.StructArray], kind: pa.StructType, on_error: str
 ) -> pa.ListArray:
-    """Return a list of rows for each binary value: null of null, and of a value that cannot be read if that is asked.
+    """Return a list of rows for each binary value: null for null, and with "null" for a value that cannot be read.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def list_of_each(
     rows_of : callable
         Reads one value; raises RecordError.
     kind : pyarrow.StructType
-        Of the rows.
+        The type of the rows.
     on_error : {"fail", "null"}
 
     Raises

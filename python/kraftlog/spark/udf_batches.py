@@ -30,21 +30,21 @@ def decode_batches(
     on_error: str = FAIL,
     include_control: bool = False,
 ) -> Column:
-    """Decode a binary column that holds record batches, to a column of arrays of records.
+    """Decode a binary column of record batches to a column of arrays of records.
 
     In SQL it is ``decode_batches(content [, on_error [, include_control]])``, with the default columns.
 
     Parameters
     ----------
     column : Column or str
-        Each value holds any number of record batches, such as the records of a fetch response; a last batch that is
-        cut off is left out. An array of no records comes of an empty value, null of null.
+        Each value holds any number of record batches, such as the records of a fetch response; a truncated last batch
+        is left out. An empty value gives an empty array, null gives null.
     columns : sequence of str, optional
-        Of the table records, as ``kraftlog.decode`` takes them; only these are decoded. By default key, value, offset,
+        Columns of the table records, as in ``kraftlog.decode``; only these are decoded. By default key, value, offset,
         timestamp, timestamp_type and headers.
     on_error : {"fail", "null"}
-        What becomes of a value with a batch that cannot be read: the job fails with a message that names the batch and
-        its byte, or the value becomes null.
+        How to handle a value with a batch that cannot be read: the job fails with a message that names the batch and
+        its byte, or the result is null.
     include_control : bool
         Whether records of control batches are shown.
 
@@ -56,7 +56,7 @@ def decode_batches(
     Raises
     ------
     ValueError
-        When a column or option is not known.
+        For an unknown column or option.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def decoded_type(columns: Sequence[str] = DECODE_COLUMNS) -> pa.DataType:
 
 
 def decode_in_sql(batches: pa.Array, on_error: pa.Array = None, include_control: pa.Array = None) -> pa.Array:
-    """Decode each value as ``decode_batches`` does by default; options are columns of one value, or not there."""
+    """Decode each value as ``decode_batches`` does by default; options are columns of one value, or absent."""
     how = checked_on_error(constant("on_error", on_error, FAIL))
     return _decode(batches, DECODE_COLUMNS, how, constant("include_control", include_control, default=False))
 
@@ -100,26 +100,26 @@ def _decode(batches: pa.Array, columns: Sequence[str], on_error: str, include_co
 def encode_batch(column: Column | str, **options: Any) -> Column:
     """Encode a column of arrays of records as record batches.
 
-    In SQL it is ``encode_batch(records [, compression [, max_batch_bytes]])``, and takes the other options by name, as
-    long as its result does not go straight into another function of Python: Spark has no names then.
+    In SQL it is ``encode_batch(records [, compression [, max_batch_bytes]])``, and takes the other options by name,
+    unless its result goes straight into another Python function: Spark drops names then.
 
     Parameters
     ----------
     column : Column or str
-        ``array<struct<...>>`` with any of the fields key, value, timestamp and headers. An empty value comes of an
-        empty array, null of null.
+        ``array<struct<...>>`` with any of the fields key, value, timestamp and headers. An empty array gives an empty
+        value, null gives null.
     **options
         Those of ``kraftlog.encode``, such as ``compression="zstd"``; the same for every row.
 
     Returns
     -------
     Column
-        Binary: batches one behind the other, whose offsets begin at ``base_offset`` in each value.
+        Binary: consecutive batches, whose offsets begin at ``base_offset`` in each value.
 
     Raises
     ------
     ValueError
-        When an option is not what it should be.
+        For an invalid option.
 
     Examples
     --------
@@ -140,7 +140,7 @@ def encode_batch(column: Column | str, **options: Any) -> Column:
 def encode_in_sql(
     records: pa.Array, compression: pa.Array = None, max_batch_bytes: pa.Array = None, **options: pa.Array
 ) -> pa.Array:
-    """Encode each value as ``encode_batch`` does; options are columns of one value, or not there."""
+    """Encode each value as ``encode_batch`` does; options are columns of one value, or absent."""
     given = options | {"compression": compression, "max_batch_bytes": max_batch_bytes}
     return _encode(records, constants(given))
 

@@ -20,7 +20,7 @@ def crc32c(column: Column | str) -> Column:
     Parameters
     ----------
     column : Column or str
-        Binary or text, which is summed as UTF-8. Null of null.
+        Binary, or text, which is encoded as UTF-8. Null gives null.
 
     Returns
     -------
@@ -45,15 +45,15 @@ def crc32c_column(values: pa.Array) -> pa.Array:
 
 
 def partition_for_key(column: Column | str, partitions: Column | int) -> Column:
-    """Return the partition that Kafka's producers put each key into: murmur2 of its bytes, modulo.
+    """Return the partition that Kafka's producers choose for each key: murmur2 of its bytes, modulo the count.
 
     Parameters
     ----------
     column : Column or str
-        Keys as they are serialized: binary, or text, which is UTF-8. Null of null, for which a producer has no rule;
-        an empty key has a partition.
+        Keys as they are serialized: binary, or text, which is encoded as UTF-8. Null gives null, since a producer
+        spreads such records; an empty key has a partition.
     partitions : Column or int
-        How many the topic has; null of a null among them. The job fails when one is not positive.
+        Number of the topic's partitions; null gives null. The job fails when one is not positive.
 
     Returns
     -------
@@ -83,14 +83,14 @@ def key_column(keys: pa.Array, partitions: pa.Array) -> pa.Array:
 
 
 def group_partition(column: Column | str, partitions: Column | int = partition_for.DEFAULT_PARTITIONS) -> Column:
-    """Return the partition of ``__consumer_offsets`` or ``__transaction_state`` that each name is in.
+    """Return the partition of ``__consumer_offsets`` or ``__transaction_state`` for each name.
 
     Parameters
     ----------
     column : Column or str
-        Groups, or transactional ids. Null of null.
+        Group ids or transactional ids. Null gives null.
     partitions : Column or int
-        How many the topic has, 50 by default, in SQL as well; null of a null among them. The job fails when one is not
+        Number of the topic's partitions, 50 by default, in SQL as well; null gives null. The job fails when one is not
         positive.
 
     Returns
@@ -116,14 +116,14 @@ def group_partition(column: Column | str, partitions: Column | int = partition_f
 
 
 def group_column(names: pa.Array, *partitions: pa.Array) -> pa.Array:
-    """Return the partition of each name; there is an array of numbers of partitions, or none."""
+    """Return the partition of each name; the array of partition counts is optional."""
     return partition_for.group_partition(names, *partitions)
 
 
 def _numbers(partitions: Column | int) -> Column:
-    """Return numbers of partitions as a column."""
+    """Return partition counts as a column."""
     from pyspark.sql.functions import lit
 
     if isinstance(partitions, int) and partitions < 1:
-        raise ValueError(f"a topic has at least one partition, not {partitions}")
+        raise ValueError(f"expected at least one partition, found {partitions}")
     return lit(partitions)

@@ -1,4 +1,4 @@
-"""Columns of typed records: their fields as a struct, and what they are as JSON."""
+"""Columns of typed records: their fields as a struct, or as JSON."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ def decode_message(type: str, key: Column | str | None, value: Column | str) -> 
     Parameters
     ----------
     type : str
-        Of the records, such as ``PartitionRecord`` or ``OffsetCommit``; or a message that is no record, such as
-        ``ConsumerProtocolSubscription``.
+        Type of the records, such as ``PartitionRecord`` or ``OffsetCommit``; or of a message that is not a record, such
+        as ``ConsumerProtocolSubscription``.
     key : Column or str, optional
         Binary; records of the metadata log have none.
     value : Column or str
-        Binary. Null for a tombstone, whose fields of the value are null.
+        Binary. Null for a tombstone, whose value fields are null.
 
     Returns
     -------
     Column
         Struct of key_version, value_version, the fields as ``kraftlog.decode_messages`` names them,
-        unknown_tagged_fields and error. What cannot be read, or is of another type, has an error and its fields are
-        null. The struct is null where key and value are.
+        unknown_tagged_fields and error. A value that cannot be read, or has another type, has an error and null fields.
+        The struct is null if key and value are null.
 
     Raises
     ------
     ValueError
-        When there is no such type, or it has keys and none is given.
+        For an unknown type, or when the type has keys and ``key`` is None.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def _versions(versions: npt.NDArray[np.int32]) -> pa.Array:
 
 
 def json_column(types: pa.Array, keys: pa.Array, values: pa.Array) -> pa.Array:
-    """Return records as JSON, each read as one of its type; null where the type is, or both key and value are."""
+    """Return records as JSON, each read by its own type; null if the type is null, or both key and value are."""
     texts = pa.nulls(len(types), pa.string())
     is_there = pc.invert(pc.and_(keys.is_null(), values.is_null()))
     for type in pc.unique(types).drop_null().to_pylist():
@@ -117,7 +117,7 @@ def _objects(type: str, messages: Messages) -> pa.StringArray:
 
 
 def _quoted(texts: pa.StringArray) -> pa.StringArray:
-    """Return texts as JSON; they are few, each in many rows."""
+    """Return texts as JSON; each distinct text is converted once."""
     found = texts.dictionary_encode()
     quoted = [json.dumps(text, ensure_ascii=False) for text in found.dictionary.to_pylist()]
     return pa.array(quoted, pa.string()).take(found.indices)

@@ -1,4 +1,4 @@
-"""Transactions of the metadata log (KIP-868) in columns: groups of records packed into one, and found in batches."""
+"""Transactions of the metadata log (KIP-868) in columns: packed from groups of records, or listed from batches."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ def pack_transaction(
     value : Column or str
         Serialized metadata records, binary.
     name : Column or str, optional
-        Of the transaction: a text, or a column that has one value in a group, such as the one that is grouped by.
+        Name of the transaction: a text, or a column with one value per group, such as the grouping column.
     order_by : Column or str, optional
-        A column without nulls to put the records in order by. Without it Spark may hand them over in any.
+        A column without nulls that sorts the records. Without it their order is undefined.
     **options
         Those of ``kraftlog.pack_transaction``, such as ``max_batch_bytes`` (8192 by default).
 
     Returns
     -------
     Column
-        Binary: the batches of Begin, the records, End. Null for a group that has no values but null.
+        Binary: the batches of Begin, the records, End. Null for a group whose values are all null.
 
     Raises
     ------
     ValueError
-        When an option is not what it should be. The job fails when a record is null among others that are not, or
-        takes more than ``max_batch_bytes``, or is a transaction marker itself; the message names its place.
+        For an invalid option. The job fails when some but not all records of a group are null, or when a record takes
+        more than ``max_batch_bytes`` or is a transaction marker itself; the message names its place.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def pack_transaction(
 
 
 def pack_group(values: pa.Array, **options: pa.Array) -> bytes | None:
-    """Pack the values of one group; the array ``order_by`` among the options has a place for each."""
+    """Pack the values of one group; the array ``order_by`` among the options has an element for each."""
     if values.null_count == len(values):
         return None
     order_by = options.pop("order_by", None)
@@ -81,29 +81,29 @@ def pack_group(values: pa.Array, **options: pa.Array) -> bytes | None:
 
 
 def transaction_boundaries(column: Column | str, *, on_error: str = FAIL) -> Column:
-    """Find the transactions in a binary column that holds record batches of a metadata log.
+    """List the transactions in a binary column of metadata log batches.
 
     In SQL it is ``transaction_boundaries(content [, on_error])``.
 
     Parameters
     ----------
     column : Column or str
-        Each value is a piece of a metadata log. Null of null.
+        Each value is a piece of a metadata log. Null gives null.
     on_error : {"fail", "null"}
-        What becomes of a value with a batch that cannot be read, or a marker that is out of place: the job fails with a
-        message that names the batch and its byte, or the value becomes null.
+        How to handle a value with a batch that cannot be read, or with a misplaced marker: the job fails with a message
+        that names the batch and its byte, or the result is null.
 
     Returns
     -------
     Column
         Array of struct with the columns of the table metadata_transactions, in the order in which transactions end.
-        ``begin_offset`` is null for one that began before the piece, ``end_offset`` for one that is open at its end;
-        counts are of what lies in the piece.
+        ``begin_offset`` is null for a transaction that began before the piece, ``end_offset`` for one that is open at
+        its end; counts cover only the piece.
 
     Raises
     ------
     ValueError
-        When the option is not known.
+        For an unknown option.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def transaction_boundaries(column: Column | str, *, on_error: str = FAIL) -> Col
 
 
 def boundaries_in_sql(batches: pa.Array, on_error: pa.Array = None) -> pa.Array:
-    """Find what ``transaction_boundaries`` does; the option is a column of one value, or not there."""
+    """Do the work of ``transaction_boundaries``; the option is a column of one value, or absent."""
     return list_of_each(batches, _transactions, TRANSACTION, checked_on_error(constant("on_error", on_error, FAIL)))
 
 

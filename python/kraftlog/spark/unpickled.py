@@ -1,6 +1,6 @@
-"""What tasks are sent, in a form that a worker without kraftlog can take apart far enough to say what it needs.
+"""The objects that Spark sends to tasks, pickled so that a worker without kraftlog can report that it is missing.
 
-The functions here are pickled by value, so that they run there. They use nothing of this module or of kraftlog.
+The functions here are pickled by value, so that they run there. They use no name of this module or of kraftlog.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def called(function: Callable[..., Any], title: str) -> Callable[..., Any]:
 
 
 def reduced(value: object) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """Return what ``__reduce__`` of an object returns that Spark sends to tasks; its attributes are its state."""
+    """Return the result of ``__reduce__`` for an object that Spark sends to tasks; its attributes are its state."""
     return _made, (_by_value((type(value), vars(value))),)
 
 
@@ -40,8 +40,8 @@ def _unpickler(data: bytes) -> Callable[[], Any]:
             if error.name != "kraftlog":
                 raise
             raise ModuleNotFoundError(
-                f"No module named 'kraftlog' in the Python of this worker, {sys.executable}: install it there, or let "
-                "PYSPARK_PYTHON (spark.pyspark.python) name a Python that has it",
+                f"No module named 'kraftlog' in the Python of this worker, {sys.executable}: install it there, or set "
+                "PYSPARK_PYTHON (spark.pyspark.python) to a Python that has it",
                 name="kraftlog",
             ) from None
 

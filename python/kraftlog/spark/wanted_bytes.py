@@ -1,7 +1,7 @@
-"""Which bytes of a segment a micro-batch reads, so that its tasks do not walk over the whole segment again.
+"""Which bytes of a segment a micro-batch reads, so that its tasks do not walk through the whole segment again.
 
-A task reads no offset of the segments behind its own either: the log cleaner may merge them into its own before it is
-read, and they have tasks themselves.
+A task does not read offsets of later segments either: the log cleaner may merge them into this task's segment before it
+is read, and they have their own tasks.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from kraftlog.types import InputFile
 
 
 def within_bounds(parts: Iterable[Part], group: list[Segment], options: ReadOptions) -> Iterator[Part]:
-    """Return parts without what lies outside of bounds of offset; those where nothing is left are left out.
+    """Return parts cut to the offset bounds; empty parts are left out.
 
     Parameters
     ----------
     parts : iterable of Part
-        Of one partition.
+        Parts of one partition.
     group : list of Segment
         All of its segments, in order.
     options : ReadOptions
-        With the bounds.
+        Options with the bounds.
     """
     numbers = {segment.path: number for number, segment in enumerate(group)}
     wanted: dict[int, tuple[int, int]] = {}
@@ -54,7 +54,7 @@ def within_bounds(parts: Iterable[Part], group: list[Segment], options: ReadOpti
 
 
 def _wanted_bytes(group: list[Segment], number: int, options: ReadOptions) -> tuple[int, int]:
-    """Return the bytes [begin, end) of a segment that hold what is wanted; one that no bound cuts is not looked at.
+    """Return the bytes [begin, end) of a segment within the bounds; a segment that no bound cuts is not opened.
 
     Damage between two batches belongs to the second, so that it is reported once. At the end of
     the log it may be a batch that is still being written.
@@ -62,12 +62,12 @@ def _wanted_bytes(group: list[Segment], number: int, options: ReadOptions) -> tu
     segment, is_last = group[number], number == len(group) - 1
     following = _following(group, number)
     is_whole = options.start_offset <= (segment.base_offset or 0) and following <= options.end_offset and not is_last
-    if is_whole or isinstance(segment.path, RemotePath):  # a remote one was cut by its index
+    if is_whole or isinstance(segment.path, RemotePath):  # its index has cut a remote segment
         return 0, NO_BOUND
     try:
         file = disk().open(segment.path, segment.size)
     except FileNotFoundError:
-        return 0, NO_BOUND  # the task that reads it reports that it is gone
+        return 0, NO_BOUND  # the task that reads it reports the deletion
     begin, end = seek(segment, file, options)
     headers, faults = _headers(file, begin, end)
     before = headers[last_offsets(headers) < options.start_offset]
@@ -79,12 +79,12 @@ def _wanted_bytes(group: list[Segment], number: int, options: ReadOptions) -> tu
 
 
 def _following(group: list[Segment], number: int) -> int:
-    """Return the base offset of the segment behind one."""
+    """Return the base offset of the next segment."""
     return NO_BOUND if number == len(group) - 1 else group[number + 1].base_offset or 0
 
 
 def _headers(file: InputFile, begin: int, end: int) -> tuple[Headers, list[Fault]]:
-    """Return the headers where a reader finds them: behind damage that takes a comparison of each crc."""
+    """Return the headers as a reader sees them: after damage that requires verifying each CRC."""
     for check_crc in (False, True):
         scan = HeaderScan(file, begin, end, check_crc=check_crc)
         headers = np.concatenate([np.empty(0, HEADER_DTYPE), *scan.headers()])
