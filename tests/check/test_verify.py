@@ -59,7 +59,7 @@ def test_transactions_are_checked_as_a_whole_where_offsets_are_bounded(tmp_path:
 def test_offsets_that_go_back():
     faults = list(kraftlog.open(GOLDEN / "damaged" / "offsets_go_back" / "log").verify())
     assert [(fault.error, fault.position, fault.base_offset) for fault in faults] == [("offset_goes_back", 532, 5)]
-    assert faults[0].message.endswith("batch at byte 532: base_offset 5, but 10 or more was expected")
+    assert faults[0].message.endswith("batch at byte 532: expected base_offset 10 or more, found 5")
 
 
 def test_index_that_does_not_match(tmp_path: Path):

@@ -236,7 +236,7 @@ def test_what_the_disk_refused_stays_refused(tmp_path: Path, monkeypatch: pytest
             with pytest.raises(StorageError):
                 store.create_topic("t")
         assert "t" not in store.topics
-        with pytest.raises(StorageError, match="open the log again"):
+        with pytest.raises(StorageError, match="reopen the log"):
             store.create_topic("t")
     with opener(tmp_path)() as store:
         store.create_topic("t")

@@ -128,7 +128,7 @@ def test_damage_before_sound_batches_is_refused(tmp_path: Path):
     (tmp_path / "t-0" / f"{0:020d}.log").write_bytes(data)
     one = new_write()
     staged = stage(tmp_path, one, [{("t", 0): ["c"]}])
-    with pytest.raises(kraftlog.CorruptRecordError, match="there are sound batches behind it"):
+    with pytest.raises(kraftlog.CorruptRecordError, match="there are sound batches after it"):
         commit(tmp_path, one, staged)
     assert (tmp_path / "t-0" / f"{0:020d}.log").read_bytes() == data
     abort(tmp_path, one)

@@ -54,4 +54,4 @@ def _faults(folder: Path, *, is_closed: bool) -> list[str]:
 
 def _is_harmless(action: Action) -> bool:
     """Whether it is about a file that all pass over, or a snapshot of where a segment would have begun."""
-    return action.path.name.endswith(UNFINISHED) or action.reason == "of no segment"
+    return action.path.name.endswith(UNFINISHED) or action.reason == "has no segment"

@@ -209,7 +209,7 @@ def test_damage_in_what_was_acknowledged(
     damage(path, 2)
     data = path.read_bytes()
     with pytest.raises(
-        kraftlog.CorruptRecordError, match=r"0+\.log: .*there are sound batches behind it: see `kraftlog"
+        kraftlog.CorruptRecordError, match=r"0+\.log: .*there are sound batches after it: see `kraftlog"
     ):
         open_for_test(folder, 2)
     assert path.read_bytes() == data

@@ -101,7 +101,7 @@ def test_nothing_else_while_a_transaction_is_open(folder: Path):
     with MetadataLogWriter(folder, 1) as writer:
         with writer.transaction() as transaction:
             for refused in (lambda: writer.append([RECORD]), writer.transaction, lambda: writer.write_snapshot([])):
-                with pytest.raises(InvalidTransactionStateError, match="refused while a transaction is open"):
+                with pytest.raises(InvalidTransactionStateError, match="is not possible while a transaction is open"):
                     refused()
             transaction.append([RECORD])
         assert InvalidTransactionStateError.kafka_code == 48
@@ -155,8 +155,8 @@ def test_versions_without_transactions(folder: Path):
     assert [value for _, value in records(folder)] == numbered(1, 2, 3)
     leave_open(folder, 2)
     for epoch, version, message in (
-        (3, "3.6-IV0", "which metadata.version does not know"),
-        (2, None, "above 2 can abort"),
+        (3, "3.6-IV0", "which this metadata.version does not support"),
+        (2, None, "greater than 2 can abort"),
     ):
         size = len(log_bytes(folder))
         with pytest.raises(InvalidTransactionStateError, match=message):
@@ -174,7 +174,7 @@ def leave_open(folder: Path, epoch: int) -> None:
 
 def test_failover(folder: Path):
     leave_open(folder, 4)
-    with pytest.raises(ValueError, match="leader_epoch 3 is less than the last one of the log, 4"):
+    with pytest.raises(ValueError, match="leader_epoch 3 is stale; the last epoch of the log is 4"):
         MetadataLogWriter(folder, 3)
     with MetadataLogWriter(folder, 9, node_id=2, voters=[1, 2, 3]) as writer:
         writer.append(numbered(1))
@@ -304,7 +304,7 @@ def test_damage_that_is_not_torn_is_left_to_recover(folder: Path):
     data[150] ^= 1
     log.write_bytes(data)
     with pytest.raises(
-        kraftlog.CorruptRecordError, match=r"batch at byte 91: .*sound batches behind it: see `kraftlog recover`"
+        kraftlog.CorruptRecordError, match=r"batch at byte 91: .*sound batches after it: see `kraftlog recover`"
     ):
         MetadataLogWriter(folder, 2)
     assert log.read_bytes() == data

@@ -133,10 +133,10 @@ def test_files_do_not_depend_on_how_batches_are_appended(tmp_path: Path):
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (batches(1, 4), "batch 0 begins at offset 4 and has magic 2; offset 3 and magic 2 expected"),
-        (batches(1, 2), "batch 0 begins at offset 2"),
-        (batches(1, 3) + batches(1, 5), "batch 1 begins at offset 5 and has magic 2; offset 4"),
-        (batches(2, 3)[:-1], "bytes at the end are no whole batch"),
+        (batches(1, 4), "batch 0: expected offset 3 and magic 2, found offset 4 and magic 2"),
+        (batches(1, 2), "batch 0: expected offset 3 and magic 2, found offset 2"),
+        (batches(1, 3) + batches(1, 5), "batch 1: expected offset 4 and magic 2, found offset 5"),
+        (batches(2, 3)[:-1], "bytes at the end are a truncated batch"),
     ],
 )
 def test_what_does_not_follow_is_refused(folder: Path, data: bytes, message: str):
@@ -146,7 +146,7 @@ def test_what_does_not_follow_is_refused(folder: Path, data: bytes, message: str
         with pytest.raises(ValueError, match=message):
             log.append(data, commit=True)
         (headers,) = HeaderScan(data).headers()
-        if "whole" not in message:
+        if "truncated" not in message:
             with pytest.raises(ValueError, match=message):
                 log.adopt(folder / "staged", headers)
         assert files(folder) == before
@@ -321,7 +321,7 @@ def test_a_torn_offset(folder: Path, torn: bytes):
     path.write_bytes(data[:last] + torn + data[last + 8 :])
     assert find_log_end(folder).next_offset == 2
     path.write_bytes(data[:last] + torn + data[last + 8 :] + batches(1, 3))
-    with pytest.raises(kraftlog.CorruptRecordError, match=r"base_offset [01], but 2 or more was expected; there are"):
+    with pytest.raises(kraftlog.CorruptRecordError, match=r"expected base_offset 2 or more, found [01]; there are"):
         find_log_end(folder)
     with PartitionLog(find_log_end(folder, recovery_point=2)) as log:
         log.append(batches(1, 2), commit=True)

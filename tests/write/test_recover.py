@@ -368,7 +368,7 @@ def test_entries_of_another_interval():
     folder = GOLDEN / "transactions" / "log" / "orders-0"
     reasons = [action.reason for action in run(folder, RecoverOptions()) if action.action == "write"]
     assert reasons
-    assert reasons[0].startswith("not what the log says with index.interval.bytes 4096: its entries are ")
+    assert reasons[0].startswith("does not match the log with index.interval.bytes 4096: its entries are ")
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)

@@ -1,4 +1,4 @@
-"""The one pass of a check over a segment: every record is decoded, and the headers of sound batches are handed on."""
+"""The one pass of a check over a segment: every record is decoded, and the headers of sound batches are passed on."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kraftlog.read.records import Progress, cut_off_batch, notes_of
 from kraftlog.read.segment_reader import located, relocated, segment_file
 from kraftlog.schema import RECORDS
 
-# The crc of such a batch matches: only its records, or some of them, cannot be read.
+# The CRC of such a batch matches: only some or all of its records cannot be read.
 SOUND_HEADER = RECORD_FAULTS | {"decompression_failed", "decompression_limit", "unknown_compression"}
 
 
@@ -32,16 +32,16 @@ def decoded_headers(
     ----------
     part : Range
     options : ReadOptions
-        Without bounds: what lies outside of bounds is not decoded.
+        Without bounds: records outside of bounds are not decoded.
     on_progress : callable, optional
-        Is called with the bytes of log that were read since the last call.
+        Called with the bytes of log that were read since the last call.
     notes : list of str, optional
-        Receives where a torn tail is.
+        Receives the positions of torn tails.
 
     Returns
     -------
     iterator of tuple
-        What cannot be read of batches and records; headers of the batches around it whose crc matches, in order.
+        Faults of batches and records; headers of the batches around them whose CRC matches, in order.
 
     Raises
     ------
@@ -76,7 +76,7 @@ def decoded_headers(
 
 
 def _with_undecoded(file: ReadableFile, headers: Headers, faults: list[Fault]) -> Headers:
-    """Return the headers with those of sound batches whose records could not be decoded."""
+    """Return the headers, including sound batches whose records could not be decoded."""
     positions = [fault.position for fault in faults if fault.error in SOUND_HEADER]
     missing = []
     for position in positions:

@@ -2,7 +2,7 @@
 
 An entry of the index is made for an append, which may be of several batches (messages of formats 0 and 1, output of the
 log cleaner): it has the largest offset of the append and the position of its first batch. So a batch starts at the
-position, and the batch that holds the offset is there or behind it.
+position, and the batch with the offset is there or after it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class IndexCheck:
     ----------
     segment : Segment
     files : dict
-        Columns of its index files by kind; those that are missing are not compared.
+        Columns of its index files by kind; missing files are not compared.
     """
 
     def __init__(self, segment: Segment, files: dict[str, IndexColumns]) -> None:
@@ -39,13 +39,13 @@ class IndexCheck:
         self._times = _TimeEntries(times["offset"], times["timestamp"])
 
     def add(self, headers: Headers, skipped: list[int]) -> Iterator[Fault]:
-        """Take the next headers.
+        """Process the next headers.
 
         Parameters
         ----------
         headers : structured array of HEADER_DTYPE
         skipped : list of int
-            Positions of batches before the end of these headers that could not be read.
+            Positions of unreadable batches before the end of these headers.
         """
         return self._faults(self._offsets.add(headers, skipped), self._times.add(headers))
 
@@ -65,13 +65,13 @@ class _OffsetEntries:
         self._offsets, self._positions = offsets, positions
         self._next = 0  # entry
         self._reached = -1  # the largest offset so far
-        self._ahead: list[int] = []  # entries whose batch is still to come
+        self._ahead: list[int] = []  # entries whose batch has not occurred yet
         self._skipped: set[int] = set()
 
     def add(self, headers: Headers, skipped: list[int]) -> Iterator[tuple[int, str]]:
         positions, last = headers["position"], last_offsets(headers)
         reached = np.maximum.accumulate(last)
-        # of compressed messages of format 0 and 1 the last offset is known; before 2.0 Kafka indexed the first
+        # the header of compressed messages of formats 0 and 1 has the last offset; before 2.0 Kafka indexed the first
         is_wrapper = (headers["magic"] < 2) & (headers["attributes"] & COMPRESSION_MASK != 0)
         base = np.where(is_wrapper, np.concatenate(([self._reached], reached[:-1])) + 1, headers["base_offset"])
         self._reached = int(reached[-1])
@@ -99,7 +99,7 @@ class _OffsetEntries:
         self._next = stop
 
     def _found(self, entry: int, at: int, base: _Integers) -> Iterator[tuple[int, str]]:
-        """Return a fault unless the first batch that reaches up to an entry's offset holds it."""
+        """Return a fault unless the first batch that ends at or after an entry's offset contains it."""
         if at < len(base) and base[at] > self._offsets[entry] and not self._skipped:
             yield entry, f"{self._named(entry)}, but no batch from there on holds it"
 
@@ -120,7 +120,7 @@ class _OffsetEntries:
 
 
 class _TimeEntries:
-    """No batch up to an entry's offset is later than its timestamp."""
+    """Checks that no batch up to an entry's offset is later than its timestamp."""
 
     def __init__(self, offsets: _Integers, timestamps: _Integers) -> None:
         self._offsets, self._timestamps = offsets, timestamps
@@ -142,4 +142,4 @@ class _TimeEntries:
     def finish(self) -> Iterator[tuple[int, str]]:
         for entry in range(self._next, len(self._offsets)):
             if self._timestamps[entry] != NO_TIMESTAMP:
-                yield entry, f"offset {self._offsets[entry]} is behind the end of the log"
+                yield entry, f"offset {self._offsets[entry]} is after the end of the log"

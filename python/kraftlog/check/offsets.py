@@ -1,4 +1,4 @@
-"""Offsets rise from batch to batch and from segment to segment; gaps between them are what compaction leaves."""
+"""Offsets rise from batch to batch and from segment to segment; compaction leaves gaps between them."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ class OffsetCheck:
     """Goes through the headers of one partition."""
 
     def __init__(self) -> None:
-        self._least = _NO_OFFSET  # that the next batch may have
+        self._least = _NO_OFFSET  # minimum for the next batch
         self._largest = _NO_OFFSET  # last offset of the segment
         self._first_in_file: int | None = None
 
     def begin(self, segment: Segment) -> None:
-        """Go on with the next segment."""
+        """Start the next segment."""
         self._first_in_file = None if segment.state else segment.base_offset
         if self._largest != _NO_OFFSET:
             self._least = self._largest + 1
         self._largest = _NO_OFFSET
 
     def add(self, headers: Headers) -> Iterator[Fault]:
-        """Take the next headers and return those whose offsets are not what must follow."""
+        """Process the next headers and return those whose offsets are out of order."""
         base, last = headers["base_offset"], last_offsets(headers)
         yield from going_back(headers, self._least)
         for at in np.flatnonzero(last < base):

@@ -26,7 +26,7 @@ from kraftlog.read.segment_reader import located, segment_file
 from kraftlog.topics import COORDINATOR_TOPICS
 from kraftlog.transactions.sequences import SequenceCheck
 
-RANGE_BYTES = 16 << 20  # of log, for a thread
+RANGE_BYTES = 16 << 20  # bytes of log per thread
 
 
 def check_segments(
@@ -39,26 +39,26 @@ def check_segments(
     notes: list[str] | None = None,
     observe: Observer | None = None,
 ) -> Iterator[Fault]:
-    """Read everything and return what does not hold, partition by partition, in the order of the files.
+    """Read everything and return the faults, partition by partition, in the order of the files.
 
     Parameters
     ----------
     segments : list of Segment
     options : ReadOptions
-        ``strict`` raises at the first batch or record that cannot be read. What lies within bounds is
-        decoded; transactions are those of the whole log, and ``compares`` has no effect.
+        ``strict`` raises at the first batch or record that cannot be read. Records within bounds are decoded; with
+        bounds transactions are those of the whole log, and ``compares`` has no effect.
     compares : bool
         Whether offsets, sequences and the entries of ``.index`` and ``.timeindex`` are checked as well. Without it
-        faults are what cannot be read, and what says that records are missing or wrongly visible.
+        faults are only unreadable data, and signs that records are missing or wrongly visible.
     workers : int
         Threads that decode.
     on_progress : callable, optional
-        Is called with the bytes of log that were read since the last call.
+        Called with the bytes of log that were read since the last call.
     notes : list of str, optional
-        Receives where a torn tail is.
+        Receives the positions of torn tails.
     observe : callable, optional
-        Is called with each segment, what could not be read of its batches and records, and the headers of the sound
-        batches around that, as they come: at least once for each segment.
+        Called with each segment, the faults of its batches and records, and the headers of the sound batches around
+        them, as they are read: at least once for each segment.
     """
     notes = [] if notes is None else notes
     options = replace(options, include_deleted=True)
@@ -71,12 +71,12 @@ def check_segments(
         if is_whole:
             yield from check.finish()
             yield from metadata_faults(group)
-        else:  # files beside a log, and transactions, are of all of it
+        else:  # index files and transactions are those of the whole log
             yield from transaction_faults(group)
 
 
 def transaction_faults(segments: list[Segment]) -> Iterator[Fault]:
-    """Return what is wrong with transactions and producers, for a reader that has decoded the segments by itself."""
+    """Return the faults of transactions and producers, for a reader that decodes the segments itself."""
     for group in by_partition(segments):
         check = _PartitionCheck(group, compares=False)
         for segment in group:
@@ -98,7 +98,7 @@ def _observed(segment: Segment, passes: _Pass, observe: Observer) -> _Pass:
 def _decoded(
     segment: Segment, options: ReadOptions, workers: int, on_progress: Progress | None, notes: list[str]
 ) -> _Pass:
-    """Decode a segment; returns faults, each time with the headers that follow them."""
+    """Decode a segment; return faults, each time with the headers that follow them."""
 
     def whole(part: Range) -> list[tuple[list[Fault], Headers]]:
         return list(decoded_headers(part, options, on_progress, notes))
@@ -112,7 +112,7 @@ def _decoded(
 
 
 class _PartitionCheck:
-    """The checks of one partition: each takes the headers of its segments, in order."""
+    """The checks of one partition: each processes the headers of its segments, in order."""
 
     def __init__(self, group: list[Segment], *, compares: bool, checks_producers: bool = True) -> None:
         self._last = group[-1]
@@ -124,7 +124,7 @@ class _PartitionCheck:
         self._checks_producers = checks_producers and is_log
 
     def segment(self, segment: Segment, passes: _Pass) -> Iterator[Fault]:
-        """Take the next segment."""
+        """Process the next segment."""
         files, found = _index_files(segment, PREALLOCATED)
         index = IndexCheck(segment, files)
         self._offsets.begin(segment)
@@ -152,7 +152,7 @@ class _PartitionCheck:
         yield from self._end_producers(segment, txnindex)
 
     def producer_faults(self, segment: Segment) -> Iterator[Fault]:
-        """Take the next segment, of which only headers are read, and only the producers are checked."""
+        """Process the next segment, reading only headers and checking only producers."""
         yield from (located(segment, fault) for fault in self._begin_producers(segment))
         if self._checks_producers:
             unread: list[Fault] = []
@@ -165,7 +165,7 @@ class _PartitionCheck:
             yield from self._end_producers(segment, _txnindex(segment)[0])
 
     def finish(self) -> Iterator[Fault]:
-        """Take the end of the log."""
+        """Process the end of the log."""
         if self._checks_producers:
             yield from (located(self._last, fault) for fault in self._producers.finish())
 
@@ -192,17 +192,17 @@ class _PartitionCheck:
 
 
 def _growth(segment: Segment) -> int:
-    """Return how many bytes a log file has more than when it was listed; one that is gone has all of them less.
+    """Return by how many bytes a log file has grown since it was listed; a deleted one has shrunk by all its bytes.
 
-    A check has the log as it was listed, and the files beside it as they are now: what they say of a broker's later
-    appends is no fault. Behind a log that a cleaner replaced, or a follower cut, they are of another log.
+    A check reads the log as it was listed, and its index files as they are now: entries for a broker's later appends
+    are not faults. After a cleaner has replaced the log, or a follower has truncated it, they belong to another log.
     """
     entry = disk().entry(segment.path)
     return (0 if entry is None else entry.size or 0) - segment.size
 
 
 def _index_files(segment: Segment, kinds: Iterable[str]) -> tuple[dict[str, IndexColumns], list[Fault]]:
-    """Return the entries of the index files of a segment, and what is wrong with the files themselves."""
+    """Return the entries of the index files of a segment, and faults of the files themselves."""
     files: dict[str, IndexColumns] = {}
     faults: list[Fault] = []
     for kind in kinds:
@@ -217,7 +217,7 @@ def _index_files(segment: Segment, kinds: Iterable[str]) -> tuple[dict[str, Inde
 
 
 def _read_index(path: LogPath, kind: str, base_offset: int) -> tuple[IndexColumns, list[Fault]]:
-    """Read an index file; again when it looks damaged, as a broker may have been within an entry."""
+    """Read an index file; repeat it if the file seems damaged, as a broker may be writing an entry."""
     faults: list[Fault] = []
     columns = read_index(path, kind, base_offset, faults)
     if faults:
@@ -227,9 +227,9 @@ def _read_index(path: LogPath, kind: str, base_offset: int) -> tuple[IndexColumn
 
 
 def _txnindex(segment: Segment) -> tuple[IndexColumns | None, list[Fault]]:
-    """Return the entries of a ``.txnindex``; None when there is none.
+    """Return the entries of a ``.txnindex``; None without a file.
 
-    It is read behind the log, since a broker writes an entry after its marker, and makes the file with the first one.
+    It is read after the log, since a broker writes an entry after its marker, and makes the file with the first entry.
     """
     if not (segment.is_closed or segment.state or segment.stored or "txnindex" in segment.kinds_beside):
         now = replace(segment, kinds_beside=(*segment.kinds_beside, "txnindex"))

@@ -1,7 +1,7 @@
 """``.txnindex`` and ``.snapshot`` files against the producers and transactions of the log.
 
-Of a log that lacks records, because its beginning was deleted or the cleaner was there, these files may know more.
-Behind damage nothing is compared.
+If a log lacks records, because its beginning was deleted or it was cleaned, these files may have more information.
+After damage nothing is compared.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _Entry = tuple[int, ...]
 
 
 class ProducerCheck:
-    """Goes through the segments of one partition, with what a broker would know of its producers.
+    """Goes through the segments of one partition, with a broker's state of its producers.
 
     Parameters
     ----------
     first : Segment
-        The first one; the snapshot beside it says what was before.
+        The first segment; its snapshot has the producers before it.
     """
 
     def __init__(self, first: Segment) -> None:
@@ -55,15 +55,15 @@ class ProducerCheck:
         self.is_over = False
 
     def begin(self, segment: Segment) -> Iterator[Fault]:
-        """Go on with the next segment."""
+        """Start the next segment."""
         self._segment, self._was_cleaned, self._entries, self._markers = segment, False, [], {}
         base_offset = segment.base_offset or 0
-        self._is_complete &= base_offset == self._next_offset  # the cleaner leaves holes at the ends of segments, too
+        self._is_complete &= base_offset == self._next_offset  # the cleaner also leaves holes at the ends of segments
         yield from self._compare_snapshot(base_offset)
         self._next_offset = max(self._next_offset, base_offset)
 
     def add(self, headers: Headers) -> None:
-        """Take the next headers."""
+        """Process the next headers."""
         last = last_offsets(headers)
         relative = last - (self._segment.base_offset or 0)
         if self.is_over or relative.min() < 0 or relative.max() > LARGEST_RELATIVE_OFFSET:
@@ -83,10 +83,10 @@ class ProducerCheck:
             self._markers[offset] = producer_id, kind
 
     def end(self, columns: IndexColumns | None) -> Iterator[Fault]:
-        """Compare the ``.txnindex`` of the segment; None when there is none."""
+        """Compare the ``.txnindex`` of the segment; None stands for a missing file."""
         expected = np.frombuffer(b"".join(self._entries), ENTRY_TYPES["txnindex"]).tolist()
         if columns is None:
-            # a log file that was copied alone has no index files at all
+            # a log file that was copied by itself has no index files at all
             if expected and "index" in self._segment.beside and not self._was_cleaned:
                 yield Fault("txnindex_mismatch", f"no .txnindex, but {len(expected)} aborted transactions")
             return
@@ -96,24 +96,24 @@ class ProducerCheck:
             yield Fault("txnindex_mismatch", f"{name}: {what}")
 
     def before_end(self, columns: IndexColumns | None) -> IndexColumns | None:
-        """Return the entries of a ``.txnindex`` for transactions that ended in what was read of the log."""
+        """Return the entries of a ``.txnindex`` for transactions that ended in the part of the log that was read."""
         if columns is None:
             return None
         is_read = columns["last_offset"] < self._next_offset
         return {name: column[is_read] for name, column in columns.items()}
 
     def finish(self) -> Iterator[Fault]:
-        """Compare the snapshot of the log's end; a broker that rolls the log there writes it behind the new segment."""
+        """Compare the snapshot of the log's end; a broker that rolls the log there writes it after the new segment."""
         faults = list(self._compare_snapshot(self._next_offset))
         following = self._segment.folder / f"{self._next_offset:020d}.log"
         is_written = bool(faults) and faults[0].error == "bad_snapshot" and disk().entry(following) is not None
         yield from [] if is_written else faults
 
     def _differences(self, expected: list[_Entry], found: set[_Entry]) -> Iterator[str]:
-        """Return what differs. The cleaner has rules of its own: there only what contradicts the log is a fault.
+        """Return the differences. In a cleaned log, whose rules differ, only a contradiction is a fault.
 
-        Where records are missing, so may be the first ones of a transaction, and those of another one that was open
-        when it ended: first offset and last stable offset of its entry are of the log as it was.
+        If records are missing, these may include the first ones of a transaction, and those of another one that was
+        open at its end: first offset and last stable offset of an entry refer to the original log.
         """
         markers = {(producer_id, last_offset) for _, producer_id, _, last_offset, _ in found}
         for entry in [] if self._was_cleaned else expected:
@@ -123,10 +123,10 @@ class ProducerCheck:
             _, producer_id, _, last_offset, _ = entry
             marker = self._markers.get(last_offset)
             if self._is_complete or (marker is not None and marker != (producer_id, ABORTED)):
-                yield f"an entry for {_described(entry)}, which the log has not"
+                yield f"an entry for {_described(entry)}, which the log does not have"
 
     def _snapshot(self, offset: int) -> LogPath | None:
-        """Return where the snapshot of an offset would be; a remote tier has one of where a segment begins."""
+        """Return the path of the snapshot at an offset; a remote tier has one at the start of a segment."""
         if not self._segment.stored:
             return self._segment.folder / f"{offset:020d}.snapshot"
         return self._segment.beside.get("snapshot") if offset == self._segment.base_offset else None
@@ -163,7 +163,7 @@ def _difference(found: ProducerState, known: ProducerState | None) -> str:
     if known is None:
         return "not in the log"
     return ", ".join(
-        f"{name} {getattr(found, name)}, but {getattr(known, name)} by the log"
+        f"{name} is {getattr(found, name)}; by the log it is {getattr(known, name)}"
         for name in _COMPARED
         if getattr(found, name) != getattr(known, name)
     )

@@ -1,4 +1,4 @@
-"""Offsets rise from batch to batch; the crc of a batch does not cover its offset, so that a torn one may look sound."""
+"""Offsets rise from batch to batch; a batch's CRC does not cover its offset, so a torn batch may look sound."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ def going_back(headers: Headers, least_offset: int) -> Iterator[Fault]:
     Parameters
     ----------
     headers : structured array of HEADER_DTYPE
-        Of batches that follow one another.
+        Headers of consecutive batches.
     least_offset : int
-        That the first of them may have.
+        Minimum base offset of the first batch.
     """
     base, last = headers["base_offset"], last_offsets(headers)
     least = np.concatenate(([least_offset], last[:-1] + 1))
-    is_wrapper = headers["magic"] < 2  # its offset is that of its last message
+    is_wrapper = headers["magic"] < 2  # its offset is the offset of its last message
     for at in np.flatnonzero(np.where(is_wrapper, last, base) < least).tolist():
         position = int(headers["position"][at])
-        what = f"base_offset {base[at]}, but {least[at]} or more was expected"
+        what = f"expected base_offset {least[at]} or more, found {base[at]}"
         yield Fault("offset_goes_back", f"batch at byte {position}: {what}", position, base_offset=int(base[at]))

@@ -1,4 +1,4 @@
-"""The last segment of a log, which is appended to."""
+"""The last segment of a log, open for appends."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class ActiveSegment:
     Parameters
     ----------
     folder : Path
-        Of the partition.
+        Folder of the partition.
     base_offset : int
     state : SegmentState
-        Of what is in it, which is kept up to date.
+        State of its content, kept up to date.
     txnindex : bytes
         Entries of its ``.txnindex``.
     """
@@ -40,11 +40,11 @@ class ActiveSegment:
 
     @property
     def is_open(self) -> bool:
-        """Whether it is written to; its log file is there."""
+        """Whether it is open for writing; its log file exists."""
         return self._is_open
 
     def open(self) -> None:
-        """Open the log file, also behind ``rest``; when it is missing it is made, and its name is on disk then."""
+        """Open the log file, also after ``rest``; a missing file is made, and its name synced to disk."""
         if self._file is not None:
             return
         path = segment_file(self._folder, self.base_offset)
@@ -55,7 +55,7 @@ class ActiveSegment:
             disk().sync_folder(self._folder)
 
     def write(self, view: memoryview, headers: Headers) -> None:
-        """Write batches, which lie one behind the other in a buffer."""
+        """Write consecutive batches from a buffer."""
         assert self._file is not None
         begin, end = int(headers["position"][0]), int(ends(headers)[-1])
         self._file.append(view[begin:end])
@@ -71,30 +71,30 @@ class ActiveSegment:
             self._file.sync()
 
     def hold(self) -> WritableFile | None:
-        """Return the log file, which stays open until ``release``, for another thread to wait for the disk."""
+        """Return the log file, which stays open until ``release``, for another thread to sync."""
         if self._is_open:
             self.open()
         self._held = self._file
         return self._file
 
     def release(self) -> None:
-        """Close the file that was held, if that was to be done meanwhile."""
+        """Close the held file, if a close was requested since."""
         held, self._held = self._held, None
         if self._is_closing and held is not None:
             held.close()
 
     def rest(self) -> None:
-        """Close the log file until it is used again; not while it is held."""
+        """Close the log file until its next use, unless it is held."""
         if self._held is None and self._file is not None:
             self._file.close()
             self._file = None
 
     def index_files(self) -> dict[Path, bytes]:
-        """Return the index files that belong to what is in it; no ``.txnindex`` that would be new and empty."""
+        """Return the index files of its content, without a ``.txnindex`` that would be new and empty."""
         return index_files(self._folder, self.base_offset, self.state, self.txnindex)
 
     def close(self) -> None:
-        """Close the log file; a second time does nothing."""
+        """Close the log file; a second call does nothing."""
         self._is_open = False
         if self._file is not None and self._file is self._held:
             self._file, self._is_closing = None, True
@@ -104,16 +104,16 @@ class ActiveSegment:
 
 
 def fitting(headers: Headers, *, size: int, most_bytes: int, base_offset: int, most_offsets: int) -> int:
-    """Return how many of the next batches go to a segment as it is; an empty one takes any batch.
+    """Return how many of the next batches fit a segment; an empty one takes any batch.
 
     Parameters
     ----------
     headers : structured array of HEADER_DTYPE
-        Of the next batches, which lie one behind the other; there is one at least.
+        Headers of the next batches, at least one.
     size, most_bytes : int
-        Bytes of the segment, and how many it may have.
+        Bytes of the segment, and their maximum.
     base_offset, most_offsets : int
-        Of the segment, and how far from it the last offset of a batch may be.
+        Base offset of the segment, and the maximum distance of a batch's last offset from it.
     """
     sizes, relative = ends(headers) - headers["position"][0], last_offsets(headers) - base_offset
     if size + sizes[-1] <= most_bytes and relative[-1] <= most_offsets:
@@ -125,7 +125,7 @@ def fitting(headers: Headers, *, size: int, most_bytes: int, base_offset: int, m
 
 
 def index_files(folder: Path, base_offset: int, state: SegmentState, txnindex: bytes) -> dict[Path, bytes]:
-    """Return the index files of a segment; no ``.txnindex`` that would be new and empty."""
+    """Return the index files of a segment, without a ``.txnindex`` that would be new and empty."""
     files = {
         segment_file(folder, base_offset, "index"): state.index.index(),
         segment_file(folder, base_offset, "timeindex"): state.index.timeindex(),

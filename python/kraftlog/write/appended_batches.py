@@ -1,4 +1,4 @@
-"""Batches that are to be appended to a log, before anything is written."""
+"""Checks of batches before they are appended to a log."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ def headers_of(batches: memoryview) -> Headers:
     RecordError
         When a header is damaged.
     ValueError
-        When the last batch is not whole.
+        When the last batch is truncated.
     """
     if not len(batches):
         return np.zeros(0, HEADER_DTYPE)
     scan = HeaderScan(batches)
     found = list(scan.headers(strict=True))
     if scan.torn_at >= 0:
-        raise ValueError(f"{len(batches) - scan.torn_at} bytes at the end are no whole batch")
+        raise ValueError(f"{len(batches) - scan.torn_at} bytes at the end are a truncated batch")
     return found[0] if len(found) == 1 else np.concatenate(found)
 
 
 def largest_batch(batches: Buffer) -> int:
-    """Return the bytes of the largest one of whole batches; 0 when there is none."""
+    """Return the size of the largest of some batches; 0 without any."""
     headers = headers_of(memoryview(batches).cast("B"))
     return int(np.diff(ends(headers), prepend=0).max()) if len(headers) else 0
 
@@ -44,22 +44,22 @@ def check_offsets(headers: Headers, next_offset: int, folder: Path, *, allows_ga
     ----------
     headers : structured array of HEADER_DTYPE
     next_offset : int
-        At the end of the log.
+        End offset of the log.
     folder : Path
-        Of the partition, for the message.
+        Folder of the partition, for the message.
     allows_gaps : bool
-        Whether a batch may begin behind the end of the one before.
+        Whether there may be gaps between batches.
     """
     if not len(headers):
         return
     if len(headers) == 1 and headers["base_offset"][0] == next_offset and headers["magic"][0] == 2:
-        return  # as nearly all appends to a metadata log are
+        return  # nearly all appends to a metadata log
     expected = np.concatenate(([next_offset], last_offsets(headers)[:-1] + 1))
     misplaced = np.less if allows_gaps else np.not_equal
     bad = misplaced(headers["base_offset"], expected) | (headers["magic"] != 2)
     for at in np.flatnonzero(bad)[:1]:
         header = headers[at]
         raise ValueError(
-            f"{folder}: batch {at} begins at offset {header['base_offset']} and has magic {header['magic']}; "
-            f"offset {expected[at]}{' or more' if allows_gaps else ''} and magic 2 expected"
+            f"{folder}: batch {at}: expected offset {expected[at]}{' or more' if allows_gaps else ''} and magic 2, "
+            f"found offset {header['base_offset']} and magic {header['magic']}"
         )

@@ -1,7 +1,7 @@
-"""The end of a log that was closed in order: from the files beside the last segment, as a broker takes it.
+"""The end of a log that was closed cleanly: from the last segment's index files, as in a broker.
 
-A log that was closed has a ``.snapshot`` at its end, index files that end with it, and a recovery point there. What
-the last segment holds need not be read then, but for the batches behind its last index entry.
+A log that was closed has a ``.snapshot`` at its end, index files that end with it, and a recovery point there. So only
+the batches after the last index entry need to be read.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from kraftlog.write.transaction_index import kept_txnindex
 
 
 def clean_log_end(folder: Path, recovery_point: int | None) -> LogEnd | None:
-    """Return the end of a log as the files beside it have it; None when they do not say that it was closed in order.
+    """Return the end of a log from its index files and snapshot; None if they do not show a clean close.
 
     Parameters
     ----------
     folder : Path
-        Of a partition, in a log directory that was closed in order.
+        Folder of a partition, in a log directory that was closed cleanly.
     recovery_point : int or None
         The offset up to which everything is known to be on disk.
     """
@@ -70,7 +70,7 @@ def clean_log_end(folder: Path, recovery_point: int | None) -> LogEnd | None:
 
 
 def _state(segment: Segment) -> SegmentState | None:
-    """Return the state of the last segment; None when its index files are not what they should be."""
+    """Return the state of the last segment; None if its index files do not match."""
     base_offset, size = segment.base_offset or 0, segment.size
     index, timeindex = (_entries(segment, kind) for kind in ("index", "timeindex"))
     if index is None or timeindex is None:
@@ -94,7 +94,7 @@ def _entries(segment: Segment, kind: str) -> Entries | None:
 
 
 def _tail(segment: Segment, position: int) -> Headers | None:
-    """Return the headers from a batch on; None unless they are whole to the end of the file."""
+    """Return the headers from a batch on; None unless all are whole up to the end of the file."""
     scan = HeaderScan(disk().open(segment.local_path), position)
     found = list(scan.headers())
     if scan.faults or scan.torn_at >= 0 or not found:

@@ -18,7 +18,7 @@ from kraftlog.transactions.producer import ABORTED, COMMITTED, NONE, Transaction
 
 
 class Aborted(NamedTuple):
-    """An aborted transaction of which the log still has data."""
+    """An aborted transaction with data that is still in the log."""
 
     first_offset: int
     producer_id: int
@@ -28,7 +28,7 @@ class Aborted(NamedTuple):
 def aborted_transactions(log: Sequence[Segment]) -> list[Aborted]:
     """Return the aborted transactions of a log, from the headers of its batches.
 
-    A transaction may end in any later segment than its data, so the whole log counts, as in Kafka's
+    A transaction may end in any segment after its data, so the whole log is read, as in Kafka's
     ``UnifiedLog.collectAbortedTransactions``.
 
     Parameters
@@ -62,19 +62,19 @@ class CleanedTransactions:
     ----------
     aborted : iterable of Aborted
     start_offset : int
-        Of the first batch: what ended before it has no batch to come.
+        Offset of the first batch: transactions that ended before it are complete.
     """
 
     def __init__(self, aborted: Iterable[Aborted], start_offset: int) -> None:
         self._aborted = [one for one in aborted if one.marker_offset >= start_offset]
         heapq.heapify(self._aborted)
-        self._ongoing_aborted: dict[int, bool] = {}  # by producer: whether a batch of it was met
+        self._ongoing_aborted: dict[int, bool] = {}  # by producer: whether a batch of the transaction occurred
         self._ongoing_committed: set[int] = set()
 
     def drops(self, headers: Headers) -> npt.NDArray[np.bool_]:
-        """Take further batches; return which of them may go.
+        """Process further batches; return which of them may be dropped.
 
-        Those are batches of data whose transaction was aborted, and markers of which nothing else is left.
+        These are batches of aborted transactions, and markers whose transaction has no data left.
         """
         found = np.zeros(len(headers), bool)
         for at in np.flatnonzero(headers["attributes"] & (TRANSACTIONAL_BIT | CONTROL_BIT) != 0).tolist():

@@ -1,7 +1,7 @@
-"""Batches of a partition's log that hold records within bounds: as they are, or cut where only some records do.
+"""Batches of a partition's log with records within bounds: copied, or cut if only some records are.
 
-Transactions that have records among them keep their markers, also where these lie outside of the bounds: a reader of
-the batches knows of each transaction what a reader of the log knows.
+Transactions with records among them keep their markers, even outside of the bounds, so that readers of the extract see
+the same state of each transaction as readers of the log.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ from kraftlog.transactions.producer import ABORTED
 from kraftlog.transactions.view import FOREVER, ProducerView
 
 HEADERS_AT_ONCE = 1024
-PIECE_BYTES = 2 << 20  # few enough to be in the caches when they are written
+PIECE_BYTES = 2 << 20  # few enough to stay in the caches until they are written
 NOT_EXTRACTED = "not_extracted"
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Batches one behind the other.
+    """Consecutive batches.
 
     Attributes
     ----------
     segment : Segment
-        That they are from.
+        The segment of the batches.
     data : buffer
-        Until the next piece is asked for.
+        Valid until the next piece.
     records : int
-        Of data, not of markers.
+        Number of records, without markers.
     is_copied : bool
-        Whether all of its bytes are those of the log.
+        Whether all bytes are unchanged copies from the log.
     """
 
     segment: Segment
@@ -72,13 +72,13 @@ class ExtractedBatches:
     segments : sequence of Segment
         Live segments of one partition, in order.
     options : ReadOptions
-        Bounds; with ``read_committed`` only records of committed transactions, and those of none.
+        Bounds; with ``read_committed`` only records of committed transactions, and records without a transaction.
     compression : int, optional
-        Index into ``COMPRESSION_TYPES``, of the batches that are returned; by default each keeps its own.
+        Index into ``COMPRESSION_TYPES`` for the result; by default each batch keeps its compression.
     on_progress : callable, optional
-        Is called with the bytes of log that were read since the last call.
+        Called with the bytes of log that were read since the last call.
     change : callable, optional
-        Returns key, value and headers of the records of a batch in the place of those that they have.
+        Returns new keys, values and headers for the records of a batch.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class ExtractedBatches:
     notes : list of str
         Where a read_committed reader stops, and how long a torn tail is.
     open_producers : dict
-        Producers whose transactions have records among the batches, and no marker yet, with the offset of the first.
+        Producers whose transactions have records among the batches but no marker yet, with the offset of the first.
     """
 
     def __init__(
@@ -151,7 +151,7 @@ class ExtractedBatches:
                 self.notes.extend(torn_tail_note(segment, scan.torn_at, file))
 
     def _markers(self, stretch: Stretch) -> Iterator[Piece]:
-        """Return the markers of transactions that have records among the batches."""
+        """Return the markers of transactions with records among the batches."""
         part, segment = stretch.part, stretch.part.segment
         with segment_file(segment, self.faults, strict=self._options.strict) as file:
             scan = HeaderScan(file, part.start, part.end, check_control=True)
@@ -188,7 +188,7 @@ class ExtractedBatches:
             self.open_producers.clear()
 
     def _sound(self, segment: Segment, headers: Headers) -> Headers:
-        """Return the batches that a log can hold; the others are faults."""
+        """Return the batches that a log can hold; report the others as faults."""
         sound = headers["crc_ok"] == 1
         base, last = headers["base_offset"], last_offsets(headers)
         least = self._next_offset
@@ -199,12 +199,12 @@ class ExtractedBatches:
         for at in np.flatnonzero(sound).tolist():
             position, what = int(headers["position"][at]), ""
             if headers["magic"][at] < 2:
-                error, what = NOT_EXTRACTED, f"messages of magic {headers['magic'][at]}; only batches of magic 2 are"
+                error, what = NOT_EXTRACTED, f"expected magic 2, found magic {headers['magic'][at]}, which is not"
                 what += " copied"
             elif last[at] < base[at]:
                 error, what = "bad_last_offset_delta", f"last_offset_delta {headers['last_offset_delta'][at]}"
             elif base[at] < least:
-                error, what = "offset_goes_back", f"base_offset {base[at]}, but {least} or more was expected"
+                error, what = "offset_goes_back", f"expected base_offset {least} or more, found {base[at]}"
             else:
                 least = int(last[at]) + 1
             if what:
@@ -216,7 +216,7 @@ class ExtractedBatches:
         return np.asarray(headers[sound])
 
     def _chosen(self, headers: Headers, options: ReadOptions, view: ProducerView | None) -> np.ndarray:
-        """Return which batches are copied, if only for some of their records."""
+        """Return which batches have records to copy."""
         kept = within(headers, options)
         is_all = len(kept) == len(headers)
         chosen = np.ones(len(headers), bool) if is_all else np.isin(headers["position"], kept["position"])
@@ -234,7 +234,7 @@ class ExtractedBatches:
         return chosen
 
     def _copied(self, segment: Segment, file: ReadableFile, headers: Headers, options: ReadOptions) -> Iterator[Piece]:
-        """Return batches, those of which nothing changes together."""
+        """Return batches, unchanged neighbours together."""
         if not len(headers):
             return
         changes = self._changes(headers, options)
@@ -259,7 +259,7 @@ class ExtractedBatches:
             begin = end
 
     def _read(self, file: ReadableFile, start: int, end: int) -> memoryview:
-        """Read into memory that was used before: new memory has to be cleared by the kernel, page by page."""
+        """Read into reused memory: the kernel would have to clear new memory page by page."""
         if len(self._memory) < end - start:
             self._memory = memoryview(bytearray(max(end - start, PIECE_BYTES)))
         view = self._memory[: end - start]
@@ -267,11 +267,11 @@ class ExtractedBatches:
         return view
 
     def _changes(self, headers: Headers, options: ReadOptions) -> np.ndarray:
-        """Return which batches must be looked into: some of their records may lie outside of the bounds."""
+        """Return which batches must be decoded: some of their records may be outside of the bounds."""
         attributes = headers["attributes"]
         changes = (headers["base_offset"] < options.start_offset) | (last_offsets(headers) >= options.end_offset)
         if options.bounds_timestamps:
-            changes |= attributes & TIMESTAMP_TYPE_BIT == 0  # else all have the timestamp that was compared
+            changes |= attributes & TIMESTAMP_TYPE_BIT == 0  # otherwise all records have the timestamp of the header
         if self._change is not None:
             changes |= True
         if self._compression is not None:
@@ -279,7 +279,7 @@ class ExtractedBatches:
         return np.asarray(changes & (attributes & CONTROL_BIT == 0) & (headers["records_count"] > 0))
 
     def _changed(self, segment: Segment, header: np.void, data: bytes, options: ReadOptions) -> Iterator[Piece]:
-        """Return the records of a batch that lie within the bounds."""
+        """Return the records of a batch within the bounds."""
         faults: list[Fault] = []
         every = _offsets(data, ReadOptions(max_decompressed_bytes=options.max_decompressed_bytes), faults)
         wanted = _offsets(data, replace(options, isolation_level=READ_UNCOMMITTED, strict=False), [])
@@ -310,14 +310,14 @@ class ExtractedBatches:
 
 
 def _at_once(file: ReadableFile, start: int) -> int:
-    """Return how many batches to look at before they are read again: few enough to be in the caches then."""
+    """Return how many batches to scan before they are read: few enough to stay in the caches."""
     first = next(HeaderScan(file, start).headers(1), None)
     size = PIECE_BYTES if first is None else max(1, int(ends(first)[0] - first["position"][0]))
     return min(max(PIECE_BYTES // size, 1), HEADERS_AT_ONCE)
 
 
 def _offsets(batch: bytes, options: ReadOptions, faults: list[Fault]) -> np.ndarray:
-    """Return the offsets of the records of a batch that lie within bounds."""
+    """Return the offsets of a batch's records within bounds."""
     decoder = RecordDecoder(batch, 0, NO_BOUND, DecodePlan(RECORDS.select(["offset"]), options))
     found = [rows.column("offset").to_numpy() for rows in decoder.batches(faults)]
     return np.concatenate(found) if found else np.empty(0, np.int64)

@@ -1,4 +1,4 @@
-"""Writes batches of a partition's log as a log of its own: offsets stay, index files and snapshots are made anew."""
+"""Writes batches of a partition's log as a new log: offsets stay, index files and snapshots are rebuilt."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _OPTIONS = LogOptions(fsync="close", allows_gaps=True)
 
 @dataclass
 class Written:
-    """What was written of a partition.
+    """The extract of a partition.
 
     Attributes
     ----------
     records : int
-        Of data, not of markers.
+        Number of records, without markers.
     size_in_bytes : int
-        Of all batches.
+        Size in bytes of all batches.
     copied_bytes : int
-        Of the batches in which nothing but the leader epoch was changed.
+        Bytes of the batches in which only the leader epoch was changed.
     start_offset, end_offset : int
-        Of the first batch, and behind the last one.
+        Offset of the first batch, and the offset after the last one.
     """
 
     records: int = 0
@@ -44,19 +44,19 @@ class Written:
 def write_extracted(
     folder: Path, pieces: Iterable[Piece], *, index_interval_bytes: int, leader_epoch: int | None
 ) -> Written:
-    """Write a partition's folder, all of which is on disk then; without batches there is no folder.
+    """Write a partition's folder and sync it; without batches there is no folder.
 
-    A segment of the log begins where one of the source does, with the first batch that is taken of it.
+    A segment begins where a segment of the source does, with the first batch that is taken from it.
 
     Parameters
     ----------
     folder : Path
-        Which is not there yet.
+        A folder that does not exist.
     pieces : iterable of Piece
     index_interval_bytes : int
         Kafka's ``index.interval.bytes``.
     leader_epoch : int or None
-        Of all batches; None leaves each its own.
+        Leader epoch of all batches; None keeps the epoch of each.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""How a controller takes over a metadata log: finds its end, begins an epoch, ends what its predecessor left open."""
+"""How a controller takes over a metadata log: it finds the end, begins an epoch, and ends an open transaction."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from kraftlog.write.log_end import LogEnd, find_log_end
 from kraftlog.write.metadata_tail import ends_inside_transaction
 from kraftlog.write.partition_log import PartitionLog
 
-CONTROLLER_FAILOVER = "Controller failover"  # the reason that Kafka gives, too
+CONTROLLER_FAILOVER = "Controller failover"  # Kafka's reason
 PARTITION_METADATA = b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"
 
 
 @dataclass(frozen=True)
 class MetadataLogEnd:
-    """The end of a metadata log, as a controller finds it.
+    """The end of a metadata log for a new controller.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class MetadataLogEnd:
     is_in_transaction : bool
         Whether it ends inside a transaction.
     quorum_epoch : int
-        That ``quorum-state`` knows of; -1 when it says nothing.
+        Epoch in ``quorum-state``; -1 without one.
     """
 
     log: LogEnd
@@ -42,12 +42,12 @@ class MetadataLogEnd:
 
 
 def find_metadata_log_end(folder: Path, index_interval_bytes: int, recovery_point: int | None) -> MetadataLogEnd:
-    """Read what a controller must know of a metadata log; nothing is written.
+    """Read the end of a metadata log for a controller; nothing is written.
 
     Raises
     ------
     CorruptRecordError
-        When sound batches that may have been acknowledged lie behind damage.
+        When there are sound batches, which may have been acknowledged, after damage.
     ValueError
         When the log ends before its newest snapshot.
     """
@@ -68,17 +68,17 @@ def find_metadata_log_end(folder: Path, index_interval_bytes: int, recovery_poin
 
 
 def _quorum_epoch(path: Path) -> int:
-    """Return the epoch that a node of the quorum has seen; another one may lead under it."""
+    """Return the epoch in ``quorum-state``, which may have another leader."""
     if disk().entry(path) is None:
         return -1
     try:
         return int(json.loads(disk().read_bytes(path))["leaderEpoch"])
     except (ValueError, KeyError, TypeError):
-        raise CorruptRecordError(f"{path.parent.name}/{path.name}: not JSON with a number leaderEpoch") from None
+        raise CorruptRecordError(f"{path.parent.name}/{path.name}: expected JSON with a number leaderEpoch") from None
 
 
 def next_epoch(end: MetadataLogEnd) -> int:
-    """Return the epoch of the next controller: above those of the log and of its quorum."""
+    """Return the epoch of the next controller: greater than those of the log and its quorum."""
     return max(end.log.epochs.last, end.quorum_epoch, 0) + 1
 
 
@@ -88,28 +88,30 @@ def check_may_lead(end: MetadataLogEnd, epoch: int, metadata_version_level: int)
     Raises
     ------
     ValueError
-        When the log, or its quorum, has a larger epoch.
+        When the log or its quorum has a greater epoch.
     InvalidTransactionStateError
         When it ends inside a transaction, and that cannot be aborted.
     """
     if epoch < end.log.epochs.last:
-        raise ValueError(f"leader_epoch {epoch} is less than the last one of the log, {end.log.epochs.last}")
+        raise ValueError(f"leader_epoch {epoch} is stale; the last epoch of the log is {end.log.epochs.last}")
     if epoch < end.quorum_epoch:
-        raise ValueError(f"leader_epoch {epoch} is less than that of quorum-state, {end.quorum_epoch}")
+        raise ValueError(f"leader_epoch {epoch} is stale; the epoch in quorum-state is {end.quorum_epoch}")
     if not end.is_in_transaction:
         return
     if epoch == end.log.epochs.last:
         raise InvalidTransactionStateError(
-            f"the log ends inside a transaction; only a leader_epoch above {epoch} can abort it"
+            f"the log ends inside a transaction; only a leader_epoch greater than {epoch} can abort it"
         )
     if not has_metadata_transactions(metadata_version_level):
-        raise InvalidTransactionStateError("the log ends inside a transaction, which metadata.version does not know")
+        raise InvalidTransactionStateError(
+            "the log ends inside a transaction, which this metadata.version does not support"
+        )
 
 
 def lead(
     log: PartitionLog, epoch: int, timestamp_ms: int, leader: int, voters: Sequence[int], *, is_in_transaction: bool
 ) -> None:
-    """Begin a new epoch, and abort what the one before left open; nothing is written when the epoch is not new."""
+    """Begin a new epoch, and abort a transaction left open by the last; an epoch that is not new writes nothing."""
     if epoch <= log.epochs.last:
         return
     log.begin_epoch(epoch)

@@ -1,4 +1,4 @@
-"""A log directory that a process holds, to write to several of its logs."""
+"""A log directory that a process has locked, to write to several of its logs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class LockedLogDirectory:
     Parameters
     ----------
     path : Path
-        Of the log directory.
+        Path of the log directory.
 
     Attributes
     ----------
@@ -34,6 +34,6 @@ class LockedLogDirectory:
         self.recovery_points = RecoveryPointFile(path)
 
     def close(self) -> None:
-        """Give the lock up; a second time does nothing."""
+        """Release the lock; a second time does nothing."""
         self.recovery_points.close()
         self._lock.close()

@@ -1,12 +1,12 @@
 """Compaction of closed segments by the rules of Kafka's ``LogCleaner``: the last record of each key stays.
 
-What stays besides: tombstones and markers of transactions whose data are gone, until the delete horizon that the first
-cleaning writes to their batches; the last batch of each active producer, without records, for its sequence and epoch;
-the last batch of what is cleaned, for its offset; and offsets as they are. Records of aborted transactions go.
+Also kept are: tombstones and markers of transactions without data, until the delete horizon that the first cleaning
+writes to their batches; the last batch of each active producer, without records, for its sequence and epoch; the last
+batch of the cleaned segments, for its offset; and all offsets. Records of aborted transactions are dropped.
 
 Last offsets of keys are in a map of bounded size, as Kafka's ``OffsetMap``. Where that is full, Kafka's cleaner stops,
-and rewrites the log once for each map. Here the records that a full map supersedes are noted, a bit each, and the next
-map is filled: what stays does not depend on the size of the map, and each segment is written once.
+and rewrites the log once for each map. Here a bit is set for each record that a full map supersedes, and the next map
+is filled: the result does not depend on the size of the map, and each segment is written once.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from kraftlog.write.cleaned_transactions import CleanedTransactions, aborted_tra
 from kraftlog.write.offset_map import OffsetMap
 
 _HEADERS_AT_ONCE = 1 << 10
-_WINDOW_BYTES = 1 << 20  # of batches that are decoded at once, or one batch
+_WINDOW_BYTES = 1 << 20  # bytes of batches that are decoded at once, or one batch
 _DEDUPE_BUFFER_SIZE = 128 << 20
 
 _Flags = npt.NDArray[np.bool_]
@@ -43,21 +43,21 @@ _Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class CleanOptions:
-    """How a log is cleaned.
+    """Options of the log cleaner.
 
     Attributes
     ----------
     now : int
         In milliseconds.
     delete_retention_ms : int
-        How long tombstones and markers stay behind the first cleaning that could drop them.
+        How long tombstones and markers stay after the first cleaning that could drop them.
     segment_bytes : int
-        Up to which neighbouring segments are put together.
+        Size up to which neighbouring segments are merged.
     dirty_offset : int
-        Before which an earlier cleaning has left one record of each key.
+        Before this offset an earlier cleaning has left one record of each key.
     dedupe_buffer_size : int
         Bytes of the map of last offsets, Kafka's ``log.cleaner.dedupe.buffer.size``. While it grows, it can take twice
-        as many. Keys that do not fit together cost another pass over the keys of the log.
+        that. If the keys do not fit, the keys of the log are read again.
     """
 
     now: int
@@ -73,11 +73,11 @@ class LogCleaner:
     Parameters
     ----------
     segments : sequence of Segment
-        From the first one on, in order; none of them is written to, and all that they hold is stable.
+        From the first segment on, in order; closed, with only stable records.
     following : sequence of Segment
-        The rest of the log, which ends transactions of these segments.
+        The rest of the log, with the markers of these segments' transactions.
     producers : iterable of ProducerState
-        Those that are active, at the end of the log.
+        The active producers at the end of the log.
     options : CleanOptions
     """
 
@@ -100,7 +100,7 @@ class LogCleaner:
         self._map, self._latest = self._last_offsets()
 
     def groups(self) -> Iterator[list[Segment]]:
-        """Return segments that become one, by their sizes before."""
+        """Return groups of segments to merge, by their sizes before cleaning."""
         group: list[Segment] = []
         for segment in self._segments:
             size = sum(each.size for each in group) + segment.size
@@ -113,7 +113,7 @@ class LogCleaner:
             yield group
 
     def cleaned(self, group: list[Segment]) -> Iterator[bytes]:
-        """Return what stays of segments; groups are taken in their order."""
+        """Return the records of segments that stay; groups are taken in order."""
         for segment in group:
             for window in _windows(segment, check_crc=True):
                 yield from self._filtered(window)
@@ -121,7 +121,7 @@ class LogCleaner:
     def _last_offsets(self) -> tuple[OffsetMap, int]:
         """Return the last offset of each key that no aborted transaction wrote, and the last one of all.
 
-        Keys that did not fit into one map were in others before: what these supersede is noted.
+        Keys that did not fit into this map were in earlier ones, and the records that those supersede are noted.
         """
         found, latest, dirty = self._new_map(), NONE, self._dirty()
         transactions = self._transactions_from(dirty)
@@ -148,7 +148,7 @@ class LogCleaner:
         return [segment for segment, end in closed if end is None or end > self._options.dirty_offset]
 
     def _filtered(self, window: _Window) -> Iterator[bytes]:
-        """Return what stays of some batches."""
+        """Return the records of some batches that stay."""
         headers, now = window.headers, self._options.now
         may_go = self._transactions.drops(headers)
         is_control = window.is_control
@@ -177,7 +177,7 @@ class LogCleaner:
                 yield filtered_batch(batch, of_batch, horizon, self._decompressor)
 
     def _kept(self, window: _Window, may_go: _Flags, is_over: _Flags) -> tuple[_Flags, _Flags]:
-        """Return which records of data stay, and which of all are tombstones."""
+        """Return which data records stay, and which of all records are tombstones."""
         keys, offsets, is_tombstone = window.rows()
         superseded = self._map.superseded(keys, offsets)
         self._superseded.apply(window, superseded)
@@ -188,7 +188,7 @@ class LogCleaner:
         return keeps, is_tombstone
 
     def _are_last(self, headers: Headers) -> _Flags:
-        """Return which batches end where the cleaned segments do, or are the last ones of their producers."""
+        """Return which batches end at the end of the cleaned segments, or are the last ones of their producers."""
         last, is_control = last_offsets(headers), headers["attributes"] & CONTROL_BIT != 0
         found = np.zeros(len(headers), bool) if self._end is None else last + 1 == self._end
         for at in np.flatnonzero(is_control | np.isin(last, self._last_of_producers)).tolist():
@@ -205,13 +205,13 @@ class LogCleaner:
 
 
 class _Superseded:
-    """Records that are not the last ones of their keys by maps that were full: a bit for each."""
+    """A bit for each record that a full map supersedes."""
 
     def __init__(self) -> None:
         self._packed: dict[tuple[LogPath, int], npt.NDArray[np.uint8]] = {}
 
     def add(self, full: OffsetMap, segments: Iterable[Segment], end_offset: int) -> None:
-        """Note what a map supersedes of the records before an offset, at which it was full."""
+        """Note the records that a map supersedes before the offset at which it was full."""
         for segment in segments:
             if (segment.base_offset or 0) >= end_offset:
                 return
@@ -234,13 +234,13 @@ class _Window:
     Attributes
     ----------
     place : tuple
-        By which it is known in another pass.
+        Its identity in another pass.
     headers, data : numpy.ndarray, bytes
     starts, stops : list of int
-        Of each batch in the data.
+        Start and end of each batch in the data.
     is_control : numpy.ndarray
     counts : numpy.ndarray
-        Records of data in each batch.
+        Number of data records in each batch.
     """
 
     def __init__(self, segment: Segment, headers: Headers, data: bytes) -> None:
@@ -254,7 +254,7 @@ class _Window:
         self._rows_until = np.cumsum(self.counts, dtype=np.int64)
 
     def keys(self) -> tuple[pa.BinaryArray, npt.NDArray[np.int64]]:
-        """Decode keys and offsets of the records of data."""
+        """Decode keys and offsets of the data records."""
         keys, offsets = self._decoded("key", "offset")
         return keys, offsets.to_numpy()
 
@@ -278,29 +278,29 @@ class _Window:
 
 
 def largest_timestamp(segment: Segment) -> int:
-    """Return the largest timestamp of a segment's records; -1 when there is none."""
+    """Return the largest timestamp of a segment's records; -1 without records."""
     scan = HeaderScan(disk().open(segment.path))
     return max((int(headers["max_timestamp"].max()) for headers in scan.headers()), default=NONE)
 
 
 def _windows(segment: Segment, *, check_crc: bool = False) -> Iterator[_Window]:
-    """Return the batches of a segment, some at a time; those that are written are checked once more.
+    """Return the batches of a segment, some at a time; before they are written they are checked again.
 
     Raises
     ------
     RecordError
-        When the segment is damaged: nothing of it is dropped then.
+        When the segment is damaged: none of it is dropped then.
     """
     file = disk().open(segment.path)
     try:
         scan = HeaderScan(file, check_crc=check_crc)
         for headers in scan.headers(_HEADERS_AT_ONCE, strict=True):
             if (headers["magic"] < 2).any():
-                raise ValueError(f"{segment.name}: messages of magic 0 or 1; the cleaner takes record batches alone")
+                raise ValueError(f"{segment.name}: expected record batches, found messages of magic 0 or 1")
             yield from _cut(segment, file, headers)
         if scan.torn_at >= 0:
             raise CorruptRecordError(
-                f"{segment.name}: {segment.size - scan.torn_at} bytes at its end are no whole batch"
+                f"{segment.name}: {segment.size - scan.torn_at} bytes at its end are a truncated batch"
             )
     finally:
         file.close()
@@ -318,7 +318,7 @@ def _cut(segment: Segment, file: ReadableFile, headers: Headers) -> Iterator[_Wi
 
 
 def _runs(flags: _Flags) -> Iterator[tuple[bool, int, int]]:
-    """Return the runs of equal flags: which they are, the first one and the one behind."""
+    """Return the runs of equal flags: the flag, the first index and the one after the last."""
     edges = [0, *(np.flatnonzero(flags[1:] != flags[:-1]) + 1).tolist(), len(flags)]
     for first, end in pairwise(edges):
         yield bool(flags[first]), first, end

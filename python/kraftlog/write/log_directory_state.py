@@ -1,4 +1,4 @@
-"""What a log directory says of its last shutdown: from where on a broker recovers the log of each partition."""
+"""The state of a log directory after its last shutdown: where a broker starts to recover each partition."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class LogDirectoryState:
     Attributes
     ----------
     is_clean : bool
-        Whether the broker was stopped in order; it recovers nothing then.
+        Whether the broker was stopped cleanly; it recovers nothing then.
     recovery_points : dict
         Offsets up to which logs are flushed, by partition.
     log_starts : dict
@@ -39,9 +39,9 @@ class LogDirectoryState:
 
 
 def remove_clean_shutdown(log_directory: Path) -> None:
-    """Remove what a broker left when it was stopped in order, as a broker does when it starts.
+    """Remove the file of a clean shutdown, as a broker does when it starts.
 
-    A broker recovers nothing where that file is; with it, it would take what a writer left that was killed.
+    With that file a broker recovers nothing, and would believe the remains of a writer that was killed.
     """
     path = log_directory / CLEAN_SHUTDOWN
     if disk().entry(path) is not None:

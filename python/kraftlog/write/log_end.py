@@ -1,9 +1,9 @@
-"""The end of a partition's log as a writer finds it: what is kept, what has to be cut off, and its state there.
+"""The end of a partition's log for a writer: the part to keep, the part to truncate, and the state there.
 
-Batches are checked from the recovery point on, before which everything is known to be on disk, or those of the last
-segment when there is none. A torn tail of the last segment is cut off: a writer that was stopped leaves it. With damage
-that has sound batches or segments behind it, those would be cut off as well. Behind the recovery point they were never
-acknowledged, and are cut off as Kafka's recovery does it. Elsewhere they may have been, and the log is refused.
+Batches are checked from the recovery point on, before which everything is known to be on disk; without one, in the last
+segment. A torn tail of the last segment, which a stopped writer leaves, is truncated. If sound batches or segments
+follow damage, a truncation removes them as well. After the recovery point they were never acknowledged, and are
+truncated as by Kafka's recovery. Before it they may have been acknowledged, and opening the log is an error.
 """
 
 from __future__ import annotations
@@ -50,22 +50,22 @@ class LogEnd:
     Attributes
     ----------
     segments : list of Segment
-        Those that are kept.
+        Segments to keep.
     checked : list of CheckedSegment
-        Those that were read; the last one is the one to append to. Empty when there is no segment.
+        Segments that were read; the last one is the one to append to. Empty without segments.
     behind : list of Segment
-        Those behind the cut.
+        Segments after the cut.
     snapshots : list of int
         Offsets of the ``.snapshot`` files.
     start_offset : int
-        Where the log begins when there is no segment.
+        Start of the log if there is no segment.
     epochs : LeaderEpochs
     producers : LogProducers
-        At the end.
+        Producers at the end.
     recovery_point : int or None
         The offset up to which everything is known to be on disk.
     is_closed : bool
-        Whether the log was closed in order, so that all of it is on disk.
+        Whether the log was closed cleanly, so that all of it is on disk.
     """
 
     folder: Path
@@ -82,7 +82,7 @@ class LogEnd:
 
     @property
     def next_offset(self) -> int:
-        """Of the record that is appended next."""
+        """Offset of the next record."""
         return self.checked[-1].state.next_offset if self.checked else self.start_offset
 
     @property
@@ -99,25 +99,25 @@ def find_log_end(
     sound_before: int = 0,
     start_offset: int = 0,
 ) -> LogEnd:
-    """Read what a writer has to know of a log; nothing is written.
+    """Find the end of a log for a writer; nothing is written.
 
     Parameters
     ----------
     folder : Path
-        Of the partition; it need not exist.
+        Folder of the partition; it need not exist.
     index_interval_bytes : int, optional
-        Kafka's ``index.interval.bytes``; by default what the ``.index`` of the last segment shows.
+        Kafka's ``index.interval.bytes``; by default derived from the ``.index`` of the last segment.
     recovery_point : int, optional
-        The offset up to which everything is known to be on disk; None when nothing is known.
+        The offset up to which everything is known to be on disk; None if unknown.
     sound_before : int
-        An offset before which the caller has checked the batches already.
+        The caller has already checked the batches before this offset.
     start_offset : int
-        Where the log begins when there is no segment.
+        Start of the log if there is no segment.
 
     Raises
     ------
     CorruptRecordError
-        When sound batches or segments that may have been acknowledged lie behind damage.
+        When there are sound batches or segments, which may have been acknowledged, after damage.
     """
     listed = PartitionFolder.of(folder) if disk().entry(folder) is not None else PartitionFolder(folder, ())
     segments = listed.segments
@@ -176,5 +176,5 @@ def _refusal(segment: Segment, state: SegmentState, later: int) -> CorruptRecord
     fault = state.fault or Fault("torn_tail", f"torn tail of {segment.size - state.size} bytes", state.size)
     located = fault.located(segment.name, segment.topic, segment.partition, segment.base_offset)
     follows = "1 segment follows" if later == 1 else f"{later} segments follow"
-    behind = "there are sound batches behind it" if state.sound_behind else follows
+    behind = "there are sound batches after it" if state.sound_behind else follows
     return CorruptRecordError(f"{located.message}; {behind}: see `kraftlog recover`", located)

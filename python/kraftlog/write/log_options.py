@@ -1,4 +1,4 @@
-"""How a log is written."""
+"""Options for writing a log."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ LARGEST_SEGMENT_BYTES = 2**31 - 1
 
 @dataclass(frozen=True)
 class LogOptions:
-    """How a log is written.
+    """Options for writing a log.
 
     Attributes
     ----------
     segment_bytes : int
         Kafka's ``segment.bytes``.
     fsync : {"commit", "batch", "close"}
-        When to wait for the disk: at each commit, behind each batch as well, or only when a segment is closed.
+        When to wait for the disk: at each commit, after each batch as well, or only when a segment is closed.
     allows_gaps : bool
-        Whether offsets may be missing between batches, as in a log that was compacted.
+        Whether there may be gaps between batches, as in a compacted log.
     least_timestamp : int
-        Producers that wrote nothing since then, in milliseconds, are left out of new ``.snapshot`` files.
+        Producers without a write since this time, in milliseconds, are left out of new ``.snapshot`` files.
     """
 
     segment_bytes: int = LARGEST_SEGMENT_BYTES

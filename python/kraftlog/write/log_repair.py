@@ -1,4 +1,4 @@
-"""Cuts logs: at the end that ``find_log_end`` found, and back to where they were before an append that failed."""
+"""Truncates logs: at the end from ``find_log_end``, and to the end before a failed append."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from kraftlog.write.log_files import segment_file
 
 
 def repair(end: LogEnd) -> None:
-    """Cut off what lies behind the end of a log, and bring what is left to disk.
+    """Truncate a log at its end, and sync the rest to disk.
 
-    What lies behind the recovery point is written again: an fsync of it may have failed. The folder can be opened again
-    after each step: segments go from the last one on, so that there is never a hole.
+    Everything after the recovery point is written again: an fsync of it may have failed. The folder can be opened again
+    after each step: segments are removed from the last one backwards, so that there is never a hole.
     """
     remove_unfinished(end.folder)
     if end.is_closed:
-        for path in _superfluous(end):  # one that comes back after a crash is removed the next time
+        for path in _superfluous(end):  # if a crash brings it back, the next opening removes it
             disk().unlink(path)
         return
     for segment in reversed(end.behind):
@@ -32,7 +32,7 @@ def repair(end: LogEnd) -> None:
         if end.recovery_point is not None:
             is_on_disk = end.recovery_point >= checked.state.next_offset
             start = size if is_on_disk else checked.state.index.position_before(end.recovery_point)
-        # in any case: a process that was killed may have cut it, and not waited for the disk
+        # in any case: a killed process may have truncated it without a sync
         write_again(segment.local_path, start, size if size < segment.size else None)
         write_files(index_files(end.folder, checked.base_offset, checked.state, checked.txnindex), settles=True)
     for checked in end.checked[1:]:
@@ -49,10 +49,10 @@ def _set_aside_segment(segment: Segment) -> None:
 
 
 def _superfluous(end: LogEnd) -> list[Path]:
-    """Return the snapshots behind the end, and those between segments but for the newest, which Kafka removes, too."""
+    """Return the snapshots after the end, and, as Kafka removes them, those between segments except the newest."""
     wanted = {segment.base_offset for segment in end.segments}
     wanted.add(max((offset for offset in end.snapshots if offset <= end.next_offset), default=0))
-    left = {segment.base_offset for segment in end.behind}  # which are set aside already
+    left = {segment.base_offset for segment in end.behind}  # already renamed
     return [
         segment_file(end.folder, offset, "snapshot")
         for offset in reversed(end.snapshots)
@@ -61,16 +61,16 @@ def _superfluous(end: LogEnd) -> list[Path]:
 
 
 def cut_back(folder: Path, base_offset: int, size: int, started: Sequence[int]) -> str:
-    """Undo an append that failed; return a sentence that says how that went.
+    """Undo a failed append; return a sentence with the outcome.
 
-    The segments that it began go first, the last one at the beginning: whatever fails, there is no hole.
+    The segments that it began are removed first, the last one first of all: whatever fails, there is no hole.
 
     Parameters
     ----------
     folder : Path
-        Of the partition.
+        Folder of the partition.
     base_offset, size : int
-        Of the segment that was appended to, and its size before.
+        Base offset of the segment that was appended to, and its earlier size.
     started : sequence of int
         Base offsets of the segments that the append began.
     """
@@ -83,7 +83,7 @@ def cut_back(folder: Path, base_offset: int, size: int, started: Sequence[int]) 
 
 
 def take_back(folder: Path, base_offset: int, size: int, started: Sequence[int]) -> None:
-    """Undo an append as ``cut_back`` does it; a second time does nothing.
+    """Undo an append as ``cut_back`` does; a second time does nothing.
 
     Raises
     ------

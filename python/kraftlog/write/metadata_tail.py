@@ -13,14 +13,14 @@ from kraftlog.errors import Fault
 
 
 def ends_inside_transaction(segments: Sequence[Path], end: int) -> bool:
-    """Whether the last marker of a metadata log is a Begin; markers out of place change nothing about that.
+    """Whether the last marker of a metadata log is a Begin; misplaced markers do not count.
 
     Parameters
     ----------
     segments : sequence of Path
-        The log files, in order; they are read from the last one backwards, until there is a marker.
+        The log files, in order; they are read backwards from the last one until a marker is found.
     end : int
-        Byte of the last one at which its sound batches end.
+        Byte position after the sound batches of the last one.
 
     Raises
     ------

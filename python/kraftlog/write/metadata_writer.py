@@ -295,7 +295,7 @@ class MetadataLogWriter:
         log = self._open_log()
         log.check()
         if self._transaction is not None:
-            raise InvalidTransactionStateError(f"{what} is refused while a transaction is open")
+            raise InvalidTransactionStateError(f"{what} is not possible while a transaction is open")
         return log
 
     def _forget_transaction(self) -> None:

@@ -11,7 +11,7 @@ from kraftlog.layout.checkpoints import read_offset_checkpoint
 
 
 def set_offsets(path: Path, offsets: Mapping[tuple[str, int], int | None]) -> None:
-    """Set the offsets of partitions, or with None remove them; those of others are kept."""
+    """Set the offsets of partitions, or remove them with None; other partitions keep theirs."""
     before = read_offset_checkpoint(path) if disk().entry(path) is not None else {}
     known = {key: offset for key, offset in {**before, **offsets}.items() if offset is not None}
     if known != before:

@@ -1,4 +1,4 @@
-"""The last offset of each key, in memory that is bounded, as Kafka's ``OffsetMap``."""
+"""The last offset of each key, in bounded memory, as Kafka's ``OffsetMap``."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Offsets = npt.NDArray[np.int64]
 class OffsetMap:
     """The last offset of each key.
 
-    Keys are kept and compared by their bytes. Kafka keeps a hash in the place of a key, by default MD5: of two keys
-    with the same hash, which can be made on purpose, it drops the value of one.
+    Keys are kept and compared by their bytes. Kafka keeps a hash instead of the key, by default MD5: of two keys with
+    the same hash, which an attacker can construct, it drops one value.
 
     Parameters
     ----------
     most_bytes : int
-        For keys, and 72 to 96 bytes more for each; one key is taken whatever it needs.
+        Limit for keys, each with an overhead of 72 to 96 bytes; one key is always taken.
 
     Examples
     --------
@@ -40,15 +40,15 @@ class OffsetMap:
         self._native = native.OffsetMap(int.from_bytes(os.urandom(8)), most_bytes)
 
     def put(self, keys: pa.BinaryArray, offsets: Offsets, wanted: Flags, row: int) -> int:
-        """Take the keys of wanted rows from a row on, in the order of the log; null is no key.
+        """Add the keys of selected rows from a row on, in the order of the log; null is not a key.
 
         Returns
         -------
         int
-            The row whose key has no room, or the number of rows.
+            The row whose key does not fit, or the number of rows.
         """
         return self._native.put(native_values(keys), offsets, wanted.view(np.uint8), row)
 
     def superseded(self, keys: pa.BinaryArray, offsets: Offsets) -> Flags:
-        """Return which rows have a key that is known at a later offset."""
+        """Return which rows have a key with a later offset in the map."""
         return self._native.superseded(native_values(keys), offsets)

@@ -1,4 +1,4 @@
-"""Removes what lies before an offset of a log: segments, and producers that wrote nothing behind it."""
+"""Removes segments before an offset of a log, and producers without writes after it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kraftlog.layout.producer_snapshot import producer_snapshot_bytes, read_prod
 
 
 def forget_producers(folder: Path, offset: int, kept: int) -> None:
-    """Leave one producer alone in the ``.snapshot`` files from an offset on: what the others wrote is deleted."""
+    """Keep only one producer in the ``.snapshot`` files from an offset on: the records of the others are deleted."""
     snapshots = PartitionFolder.of(folder).producer_snapshots
     write_files(
         {
@@ -26,7 +26,7 @@ def forget_producers(folder: Path, offset: int, kept: int) -> None:
 
 
 def delete_segments_before(folder: Path, offset: int) -> None:
-    """Delete the segments that begin before an offset, from the oldest on, each with the files beside it."""
+    """Delete the segments that begin before an offset, from the oldest on, each with its index files."""
     for entry in disk().entries(folder):
         name = parse_segment_file(entry.name)
         if name is not None and not name.state and name.base_offset < offset:

@@ -1,4 +1,4 @@
-"""The log of one partition, open for writing. Nothing else opens a log file for writing."""
+"""The log of one partition, open for writing. Only this module opens log files for writing."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ _DEFAULTS = LogOptions()
 class PartitionLog:
     """The end of a log, open for writing; the caller holds the lock of the log directory.
 
-    What lies behind the end is cut off, and index files are written anew where they are not what the log says. A log
-    without segments gets one with the first append, or when it is closed. ``.kafka_cleanshutdown`` of the log directory
-    is removed, so that a broker recovers the log when this process is killed.
+    The log is truncated at the end, and index files that do not match it are rewritten. A log without segments gets one
+    with the first append, or when it is closed. ``.kafka_cleanshutdown`` of the log directory is removed, so that a
+    broker recovers the log when this process is killed.
 
     Parameters
     ----------
     end : LogEnd
-        As ``find_log_end`` returns it; it belongs to this object from now on.
+        From ``find_log_end``; this object takes it over.
     options : LogOptions
     recovery_point : RecoveryPoint, optional
-        Gets the offset up to which everything is on disk.
+        Receives the offset up to which everything is on disk.
 
     Attributes
     ----------
     epochs : LeaderEpochs
     failure : BaseException or None
-        Why nothing more is written.
+        The error that stopped all writes.
     least_timestamp : int
-        As ``LogOptions`` has it; it is set anew while a log stays open for long.
+        As in ``LogOptions``; it is updated while a log stays open for long.
 
     Raises
     ------
@@ -81,8 +81,8 @@ class PartitionLog:
         self._recovery_point = recovery_point
         self._producers = end.producers
         self._interval_bytes = end.index_interval_bytes
-        self._last_timestamp = NO_TIMESTAMP  # of the segments before the last one
-        self._started: list[int] = []  # base offsets of the segments that the append under way has begun
+        self._last_timestamp = NO_TIMESTAMP  # files of the segments before the last one
+        self._started: list[int] = []  # base offsets of the segments that the current append has begun
         self._before: tuple[int, int] | None = None  # base offset and size of the last segment before that append
         remove_clean_shutdown(self._folder.parent)
         repair(end)
@@ -98,7 +98,7 @@ class PartitionLog:
 
     @property
     def next_offset(self) -> int:
-        """Of the record that is appended next."""
+        """Offset of the next record."""
         return self._segment.state.next_offset
 
     @property
@@ -108,40 +108,40 @@ class PartitionLog:
 
     @property
     def last_timestamp(self) -> int:
-        """The largest of the last batch, in milliseconds."""
+        """Largest timestamp of the last batch, in milliseconds."""
         return self._segment.state.last_timestamp
 
     def begin_append(self) -> tuple[int, int]:
-        """Note where the log ends: ``take_back`` cuts it there.
+        """Note the end of the log: ``take_back`` truncates it there.
 
-        Each append does this itself. Who has more to take back than the append does it before the first step.
+        Each append does this itself. A caller with more to undo calls it before the first step.
 
         Returns
         -------
         (int, int)
             Base offset and size of the last segment.
         """
-        self._before = None  # while the two belong to different appends
+        self._before = None  # until both belong to the same append
         self._started.clear()
         self._before = self._segment.base_offset, self._segment.state.size
         return self._before
 
     def append(self, batches: Buffer, *, commit: bool) -> None:
-        """Append whole batches, all of them or none; ``commit`` says that the caller relies on them from now on.
+        """Append whole batches, all or none; with ``commit`` the caller relies on them from now on.
 
         Parameters
         ----------
         batches : buffer
-            Record batches of magic 2, the first of which begins at ``next_offset``, and each at the end of the one
-            before; or behind that, where the options allow gaps.
+            Record batches of magic 2, the first of which begins at ``next_offset``, and each other one at the end of
+            the one before, or later where the options allow gaps.
         commit : bool
 
         Raises
         ------
         ValueError
-            When they are not such batches; nothing is written then.
+            For other batches; nothing is written then.
         OSError
-            When a write fails. The log is then cut back to where it was, and nothing more is written.
+            When a write fails. The log is then truncated to its earlier end, and nothing more is written.
         """
         self.check()
         view = memoryview(batches).cast("B")
@@ -175,14 +175,14 @@ class PartitionLog:
         Parameters
         ----------
         staged : Path
-            In the same file system. All of it is brought to disk, before its name says that it is part of the log.
+            A file in the same file system. It is synced before the rename makes it part of the log.
         headers : structured array of HEADER_DTYPE
-            Of all batches in it, as ``append`` takes them.
+            Headers of all batches in it, as ``append`` takes them.
 
         Raises
         ------
         ValueError
-            When the offsets are not those that follow, or too far apart for one segment.
+            When the offsets do not follow the log, or are too far apart for one segment.
         OSError
             When a step fails; nothing more is written then.
         """
@@ -195,7 +195,7 @@ class PartitionLog:
         try:
             self._finish_segment()
             write_files(self._snapshot(base_offset))
-            disk().sync_file(staged)  # with the headers of a staged file it could pass for a part of the log
+            disk().sync_file(staged)  # with the headers of a staged file it could be taken for a part of the log
             disk().give_to_owner(staged, self._folder)
             disk().rename(staged, segment_file(self._folder, base_offset))
             disk().sync_folder(self._folder)
@@ -234,23 +234,23 @@ class PartitionLog:
             raise
 
     def begin_epoch(self, epoch: int) -> None:
-        """Begin a leader epoch at ``next_offset``; the file that keeps epochs is on disk first, as with Kafka."""
+        """Begin a leader epoch at ``next_offset``; the file of epochs is synced first, as in Kafka."""
         self.epochs.assign(epoch, self.next_offset)
         self.epochs.write()
 
     def sync(self, lock: AbstractContextManager[object]) -> int:
-        """Wait until what was appended so far is on disk, while other threads append.
+        """Wait until everything appended so far is on disk, while other threads append.
 
         Parameters
         ----------
         lock : context manager
-            Which every thread holds that calls a method of this object; not this caller. One thread at a time may be
-            here.
+            The lock that every thread holds when it calls another method; this caller does not. Only one thread at a
+            time may call this method.
 
         Returns
         -------
         int
-            The offset up to which all is on disk; the recovery point has it.
+            The offset up to which all is on disk, as in the recovery point.
 
         Raises
         ------
@@ -265,7 +265,7 @@ class PartitionLog:
             if file is not None:
                 file.sync()
         except OSError as error:
-            self.failure = error  # at once: another fsync would succeed, and what was lost would count as on disk
+            self.failure = error  # at once: another fsync would succeed, and lost data would count as on disk
             raise
         finally:
             with lock:
@@ -276,7 +276,7 @@ class PartitionLog:
         return end
 
     def last_segment(self, offset: int) -> tuple[Segment, int] | None:
-        """Return the last segment, as far as it is written, and the byte from which to read on to an offset.
+        """Return the last segment, as far as it is written, and the byte from which to read up to an offset.
 
         Returns
         -------
@@ -292,7 +292,7 @@ class PartitionLog:
         return found, segment.state.index.position_before(offset)
 
     def rest(self) -> None:
-        """Close the log file; the next append, or who waits for the disk, opens it again."""
+        """Close the log file; the next append or sync reopens it."""
         self._segment.rest()
 
     def producer_states(self) -> list[ProducerState]:
@@ -300,18 +300,18 @@ class PartitionLog:
         return self._producers.states()
 
     def delete_before(self, offset: int, producer_id: int) -> None:
-        """Delete the segments before one, and forget all producers but the one that has written behind them.
+        """Delete the segments before one, and drop all producers except the one that wrote after them.
 
         Parameters
         ----------
         offset : int
-            At which a segment begins.
+            Base offset of a segment.
         producer_id : int
 
         Raises
         ------
         OSError
-            When a step fails; it can be done again.
+            When a step fails; the call can be repeated.
         """
         self.check()
         self._producers = LogProducers([each for each in self.producer_states() if each.producer_id == producer_id])
@@ -319,9 +319,9 @@ class PartitionLog:
         delete_segments_before(self._folder, offset)
 
     def take_back(self) -> None:
-        """Cut the log back to where it was before the last append, and close it: its state may be that of halfway.
+        """Truncate the log to its end before the last append, and close it: its state may be inconsistent.
 
-        For an append that an exception of something else than the disk has left, such as that of Ctrl-C.
+        For an append that an exception other than one of the disk has interrupted, such as KeyboardInterrupt.
         """
         self.abandon()
         if self._before is not None:
@@ -330,10 +330,10 @@ class PartitionLog:
     def check(self) -> None:
         """Raise when an earlier write failed."""
         if self.failure is not None:
-            raise OSError(f"{self._folder}: an earlier write failed ({self.failure}); open the log again")
+            raise OSError(f"{self._folder}: an earlier write failed ({self.failure}); reopen the log")
 
     def close(self) -> None:
-        """Complete index files, checkpoints and ``.snapshot``; after a failure the next ``PartitionLog`` does it."""
+        """Complete index files, checkpoints and ``.snapshot``; after a failure the next ``PartitionLog`` does."""
         try:
             if self.failure is None:
                 self._open_segment()
@@ -345,7 +345,7 @@ class PartitionLog:
             self.abandon()
 
     def abandon(self) -> None:
-        """Close the files, and leave the rest to the next ``PartitionLog``; a second time does nothing."""
+        """Close the files without completing them, which the next ``PartitionLog`` does; a second time does nothing."""
         self._segment.close()
         if self._recovery_point is not None:
             self._recovery_point.close()
@@ -394,13 +394,13 @@ class PartitionLog:
         segment.open()
 
     def _finish_segment(self) -> None:
-        """Bring all that belongs to the last segment to disk."""
+        """Sync all files of the last segment to disk."""
         if self._segment.is_open:
             self._sync()
             write_files(self._segment.index_files() | self._snapshot(self.next_offset))
 
     def _snapshot(self, offset: int) -> dict[Path, bytes]:
-        """Return the ``.snapshot`` file at an offset; Kafka has none at the beginning."""
+        """Return the ``.snapshot`` file at an offset; Kafka has none at the start of a log."""
         if offset == 0:
             return {}
         self._producers.expire(self.least_timestamp)

@@ -1,4 +1,4 @@
-"""The producers and transactions of a log that is written to: for its ``.snapshot`` and ``.txnindex`` files."""
+"""The producers and transactions of a log under writing, for its ``.snapshot`` and ``.txnindex`` files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kraftlog.transactions.producer import TransactionFold, opened_before
 from kraftlog.transactions.producer_state import ProducerState, ProducerStates
 from kraftlog.write.log_files import segment_file
 
-EVER = -(2**63)  # no timestamp is before it
+EVER = -(2**63)  # before all timestamps
 _MOST_WAITING = 64  # pieces of headers
 
 
@@ -28,7 +28,7 @@ class LogProducers:
     Parameters
     ----------
     states : sequence of ProducerState
-        Before the first batch that is added.
+        The producers before the first added batch.
     """
 
     def __init__(self, states: Sequence[ProducerState] = ()) -> None:
@@ -39,10 +39,10 @@ class LogProducers:
             if state.current_transaction_first_offset is not None
         ]
         self._transactions = TransactionFold(opened_before(opened))
-        self._waiting: list[Headers] = []  # without an end of a transaction: they are taken with the next one
+        self._waiting: list[Headers] = []  # without the end of a transaction; processed with the next end
 
     def add(self, headers: Headers) -> bytes:
-        """Take the next batches; return entries for ``.txnindex``, of the transactions that they abort."""
+        """Process the next batches; return entries for ``.txnindex``, for the transactions that they abort."""
         if not (headers["producer_id"] >= 0).any():
             return b""
         self._states.add(headers)
@@ -53,16 +53,16 @@ class LogProducers:
         return aborted_entries(self._transactions.add(taken), self._transactions.open)
 
     def states(self) -> list[ProducerState]:
-        """Return the state of each producer, in the order in which they were met first."""
+        """Return the state of each producer, in order of first occurrence."""
         return self._states.states()
 
     def expire(self, least_timestamp: int) -> None:
-        """Forget the producers that were idle, as Kafka does.
+        """Drop the producers that were idle, as Kafka does.
 
         Parameters
         ----------
         least_timestamp : int
-            In milliseconds: a producer that wrote nothing since then is forgotten, unless it has an open transaction.
+            In milliseconds: a producer without a write since then is dropped, unless it has an open transaction.
         """
         if least_timestamp == EVER:
             return
@@ -81,14 +81,14 @@ class LogProducers:
 
 
 def producers_before(folder: Path, segments: Sequence[Segment], snapshots: Sequence[int], offset: int) -> LogProducers:
-    """Return the producers before an offset: those of the last snapshot that can be read, and what the log says since.
+    """Return the producers before an offset: from the last readable snapshot and the log after it.
 
     Parameters
     ----------
     folder : Path
-        Of the partition.
+        Folder of the partition.
     segments : sequence of Segment
-        Those before the offset, in order.
+        Segments before the offset, in order.
     snapshots : sequence of int
         Offsets of the ``.snapshot`` files, in order.
     offset : int
@@ -107,6 +107,6 @@ def _last_snapshot(folder: Path, snapshots: Sequence[int], offset: int) -> tuple
     for start in reversed([each for each in snapshots if each <= offset]):
         try:
             return start, LogProducers(read_producer_snapshot(segment_file(folder, start, "snapshot")))
-        except CorruptRecordError:  # Kafka goes on to the one before, too
+        except CorruptRecordError:  # Kafka also tries the previous one
             continue
     return 0, LogProducers()

@@ -1,4 +1,4 @@
-"""Repair of log directories: what Kafka's recovery after an unclean shutdown does, and nothing that loses records."""
+"""Repair of log directories: Kafka's recovery after an unclean shutdown, without the steps that lose records."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Done = tuple[PartitionFolder, Action]
 def partition_folders(
     paths: Iterable[LogPath], topics: Collection[str] | None = None, partitions: Collection[int] | None = None
 ) -> list[Path]:
-    """Return the folders of partitions that paths name, each once; folders that Kafka moves or removes are left out.
+    """Return the partition folders in paths, each once, without folders that Kafka is moving or deleting.
 
     Parameters
     ----------
@@ -45,12 +45,12 @@ def partition_folders(
     FileNotFoundError
         When there is no such folder.
     ValueError
-        When a folder is neither, or remote.
+        When a folder is neither, or is remote.
     """
     found: dict[Path, Path] = {}
     for path in paths:
         if isinstance(path, RemotePath):
-            raise ValueError(f"{path}: only local files can be changed")
+            raise ValueError(f"{path}: expected a local file; others cannot be changed")
         for folder in _below(path):
             topic, partition = names.parse_partition_folder(folder.absolute().name) or (None, None)
             if (topics is None or topic in topics) and (partitions is None or partition in partitions):
@@ -71,24 +71,24 @@ def _below(path: Path) -> list[Path]:
 
 
 class Recovery:
-    """The partitions that are to be recovered; log directories are locked for the length of a ``with`` block.
+    """The partitions to recover; log directories are locked for the duration of a ``with`` block.
 
-    Each folder is listed once, when nobody else writes to it.
+    Each folder is listed once, under the lock.
 
     Parameters
     ----------
     folders : list of Path
-        Of partitions: see ``partition_folders``.
+        Folders of partitions: see ``partition_folders``.
     options : RecoverOptions
-        Unless they say ``write``, nothing is written and nothing locked.
+        Without ``write``, nothing is written or locked.
     sources : sequence of Segment
-        Of other replicas: what a folder lacks or has damaged, and one of them has that agrees with it, is written into
-        it first. All segments of such a folder are read then, and the files beside them made anew.
+        Segments of other replicas: missing or damaged stretches of a folder that an agreeing replica has are written
+        into it first. All segments of such a folder are then read, and their index files rebuilt.
 
     Attributes
     ----------
     size_in_bytes : int
-        Of all log files.
+        Size in bytes of all log files.
 
     Raises
     ------
@@ -120,7 +120,7 @@ class Recovery:
         self._locks.close()
 
     def actions(self) -> Iterator[Done]:
-        """Return what is done with each file; with ``write`` it has been done."""
+        """Return the action for each file; with ``write`` it has been carried out."""
         yield from self._unread
         states: dict[Path, LogDirectoryState] = {}
         for folder in self._folders:
@@ -136,33 +136,33 @@ class Recovery:
                     yield folder, replace(action, pieces=())
                     is_mended = True
             if is_mended and not options.write:
-                continue  # what there is to do beside the log files shows when these are written
+                continue  # the log files must be written before the actions on index files are known
             if is_mended:
                 folder, options = PartitionFolder.of(folder.path), replace(options, rebuild=True)
             for action in RecoveryPlan(folder, state, options).actions():
                 if self._options.write:
                     _do(action)
-                yield folder, replace(action, data=b"")  # actions that are collected need not hold files
+                yield folder, replace(action, data=b"")  # collected actions need not hold files open
             if self._options.write:
-                disk().sync_folder(Path(str(folder.path)))  # a recovery that was killed may have left it at that
+                disk().sync_folder(Path(str(folder.path)))  # a killed recovery may have stopped here
 
 
 def recover(folders: list[Path], options: RecoverOptions, sources: Sequence[Segment] = ()) -> Iterator[Done]:
-    """Cut torn tails and rebuild index files and producer snapshots, or say what there is to do.
+    """Truncate torn tails and rebuild index files and producer snapshots, or list these actions.
 
     Parameters
     ----------
     folders : list of Path
-        Of partitions: see ``partition_folders``.
+        Folders of partitions: see ``partition_folders``.
     options : RecoverOptions
-        Unless they say ``write``, nothing is written and nothing locked.
+        Without ``write``, nothing is written or locked.
     sources : sequence of Segment
-        As those of ``Recovery``.
+        As in ``Recovery``.
 
     Returns
     -------
     iterator of (PartitionFolder, Action)
-        What is done with a file of a partition; with ``write`` it has been done. Removed files are renamed to
+        The action for a file of a partition; with ``write`` it has been carried out. Removed files are renamed to
         ``.deleted``, as Kafka does; it deletes them when it starts.
 
     Raises
@@ -189,11 +189,11 @@ def _do(action: Action) -> None:
         disk().rename(action.path, action.path.with_name(action.path.name.removesuffix(names.SWAP)))
         disk().sync_folder(action.path.parent)
     elif action.action == "keep" and action.path.suffix == ".log" and not action.is_trusted:
-        durable.write_again(action.path, 0)  # as above: it may have been cut, or an fsync of it may have failed
+        durable.write_again(action.path, 0)  # as above: it may have been truncated, or its fsync may have failed
 
 
 def file_of(action: Action) -> str:
-    """Return the path of what an action is about, below the path that was given: other programs can use it."""
+    """Return the path of an action's file, below the path that the user named, so that other programs can open it."""
     return names.printable(str(action.path))
 
 

@@ -1,4 +1,4 @@
-"""What recovery does with a file."""
+"""Actions of recovery on files."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from kraftlog.layout.segment import Segment
 
 @dataclass(frozen=True)
 class RecoverOptions:
-    """How to recover.
+    """Options of recovery.
 
     Attributes
     ----------
     write : bool
-        Act; otherwise only say what would be done.
+        Carry out the actions; otherwise only list them.
     cut_damage : bool
-        Cut at the first batch that is not sound, whatever lies behind it, as Kafka does.
+        Truncate at the first damaged batch, whatever follows it, as Kafka does.
     rebuild : bool
-        Read every segment, also those that a broker takes as they are: of a log directory that was closed cleanly, and
-        before the recovery point.
+        Read every segment, including those that a broker does not check: in a log directory that was closed cleanly,
+        and before the recovery point.
     interval_bytes : int
         Kafka's ``index.interval.bytes`` of the topic.
     """
@@ -34,20 +34,20 @@ class RecoverOptions:
 
 @dataclass(frozen=True)
 class Action:
-    """What is done with one file.
+    """An action on one file.
 
     Attributes
     ----------
     action : {"cut", "write", "remove", "rename", "keep", "refuse"}
-        ``rename``: a ``.swap`` file loses this suffix. ``refuse``: the file is damaged, and kept all the same.
+        ``rename``: a ``.swap`` file loses this suffix. ``refuse``: the file is damaged but kept.
     size_before, size_after : int or None
         In bytes; None when there is no file.
     data : bytes
-        What is written.
+        The new content.
     pieces : tuple of Segment
-        The same of a log file: the segments, or stretches of them, that it is made of.
+        The new content of a log file, as segments or stretches of them.
     is_trusted : bool
-        Whether it is a log file that a broker does not read when it starts, and that was not read here.
+        Whether it is a log file that neither a starting broker nor this recovery reads.
     """
 
     path: Path
@@ -71,16 +71,16 @@ def keep(path: Path, size: int, reason: str) -> Action:
 
 
 def trust(path: Path, size: int, reason: str) -> Action:
-    """Leave a log file as it is, and unread."""
+    """Leave a log file as it is, without reading it."""
     return Action(path, "keep", size, size, reason, is_trusted=True)
 
 
-def write(path: Path, there: bytes | None, data: bytes, reason: str = "not what the log says") -> Action:
+def write(path: Path, there: bytes | None, data: bytes, reason: str = "does not match the log") -> Action:
     """Write a file, unless it has these bytes."""
     if there is None:
         return Action(path, "write", None, len(data), "missing", data=data)
     if there == data:
-        return keep(path, len(there), "what the log says")
+        return keep(path, len(there), "matches the log")
     return Action(path, "write", len(there), len(data), reason, data=data)
 
 

@@ -1,14 +1,13 @@
-"""What there is to repair in a partition's folder, file by file. Nothing is written here.
+"""The repairs of a partition's folder, file by file. This module writes nothing.
 
 A broker recovers the segments from the recovery point on, unless it was closed cleanly, and a segment that lacks its
-``.index`` or has a ``.txnindex`` of transactions that ended before it. Of those the log files are the truth: a torn
-tail is cut off, and index files, producer snapshots and leader epochs become what the log says. Kafka also cuts off
-sound batches that lie behind damage, and removes the segments behind a cut; here that is refused unless it is asked
-for.
+``.index`` or has a ``.txnindex`` of transactions that ended before it. Their log files are authoritative: a torn tail
+is truncated, and index files, producer snapshots and leader epochs are rebuilt from the log. Kafka also truncates sound
+batches after damage, and removes the segments after a cut; here that requires an option.
 
-The result is that of Kafka 2.8 to 4.3. Not done are steps that depend on a clock: a broker leaves out producers that
-wrote nothing for ``producer.id.expiration.ms``. Releases before 2.0 put the first offset of a batch into ``.index``.
-Where everything is read on request, files that know more than a log of which records were removed are kept.
+The result is that of Kafka 2.8 to 4.3. Steps that depend on a clock are left out: a broker drops producers without a
+write for ``producer.id.expiration.ms``. Releases before 2.0 put the first offset of a batch into ``.index``. With
+``rebuild``, files with more information than a log with removed records are kept.
 """
 
 from __future__ import annotations
@@ -41,20 +40,20 @@ UNREADABLE = "unreadable_file"
 class RecoveryPlan:
     """The actions that one partition needs.
 
-    They are to be done one at a time as they come: in this order the folder is usable after each of them.
+    Carry them out one at a time, in this order: the folder is usable after each of them.
 
     Parameters
     ----------
     folder : PartitionFolder
     state : LogDirectoryState
-        Of the log directory.
+        State of the log directory.
     options : RecoverOptions
     """
 
     def __init__(self, folder: PartitionFolder, state: LogDirectoryState, options: RecoverOptions) -> None:
         self._folder = folder
         self._path = Path(str(folder.path))
-        # once it is renamed, a .swap is a segment like others
+        # after the rename, a .swap is an ordinary segment
         self._segments = [
             replace(each, file_name=each.file_name.removesuffix(SWAP)) if each.is_swap and options.write else each
             for each in folder.segments
@@ -66,7 +65,7 @@ class RecoveryPlan:
         self._recovery_point = 0 if options.rebuild else state.recovery_points.get(partition, 0)
         self._is_clean = state.is_clean and not options.rebuild
         self._rebuild: Rebuild | None = None
-        self._rebuilt = -1  # the number of the last segment that it was given
+        self._rebuilt = -1  # the index of the last segment
 
     def actions(self) -> Iterator[Action]:
         """Return actions for all files of the partition, segment by segment; those that are right are kept."""
@@ -88,14 +87,14 @@ class RecoveryPlan:
             if is_cut is None:
                 return
             if number < first and "index" in segment.beside:
-                self._rebuild = None  # a broker does not read the output of a cleaner here: a snapshot goes before it
+                self._rebuild = None  # the snapshot is removed before a broker reads it here
             if is_cut:
                 break
         if first < len(self._segments) and self._rebuild is not None:
             yield from self._end(self._rebuild)
 
     def _is_trusted(self, segment: Segment) -> bool:
-        """Whether a segment before the recovery point is not read; a cleaner's output gets its index files again."""
+        """Whether a segment before the recovery point is skipped; a cleaner's output gets new index files."""
         return segment.base_offset not in self._swapped and is_taken_as_it_is(segment)
 
     def _first_unflushed(self) -> int:
@@ -103,7 +102,7 @@ class RecoveryPlan:
         return len(self._segments) if self._is_clean else first_unflushed(self._segments, self._recovery_point)
 
     def _segment(self, rebuild: Rebuild, number: int) -> Generator[Action, None, bool | None]:
-        """Recover a segment; whether the log ends with it by a cut, or None where it is refused."""
+        """Recover a segment; return whether a cut in it ends the log, or None for a damaged file that is kept."""
         segment, later = self._segments[number], self._segments[number + 1 :]
         try:
             with closing(disk().open(segment.local_path)) as file:
@@ -113,7 +112,7 @@ class RecoveryPlan:
             yield refuse(segment.local_path, segment.size, str(error))
             return None
         if rebuilt.fault is not None and rebuilt.fault.error == UNREADABLE:
-            yield refuse(segment.local_path, size, rebuilt.fault.message)  # what cannot be read may be sound
+            yield refuse(segment.local_path, size, rebuilt.fault.message)  # unreadable bytes may hold sound batches
             return None
         lacks_index = "index" not in segment.beside and segment.base_offset not in self._swapped
         if rebuilt.size == size:
@@ -124,22 +123,23 @@ class RecoveryPlan:
         if not self._options.cut_damage and (rebuilt.sound_behind or later):
             yield refuse(segment.local_path, size, f"{damage}; --cut-damage cuts there, as Kafka does")
             return None
-        # A broker recovers a segment without .index before all others, and keeps those behind it. Of others it removes
-        # what follows: here from the last one on, so that what is left has no hole at any moment.
+        # A broker recovers a segment without .index before all others, and keeps the segments after it. After a cut in
+        # any # other segment it removes the following ones: here from the last one backwards, so that the log never has
+        # a hole.
         for behind in [] if lacks_index else reversed(later):
-            yield remove(behind.local_path, behind.size, "behind the cut")
+            yield remove(behind.local_path, behind.size, "after the cut")
             for kind in sorted(ENTRY_TYPES.keys() & behind.beside.keys()):
-                yield self._remove(self._beside(behind, kind), "behind the cut")
+                yield self._remove(self._beside(behind, kind), "after the cut")
         cut = Action(segment.local_path, "cut", size, rebuilt.size, damage)
         yield from self._in_safe_order(cut, self._index_files(segment, rebuilt), log_first=lacks_index)
         return not lacks_index
 
     @staticmethod
     def _in_safe_order(log: Action, index_files: Iterator[Action], *, log_first: bool) -> Iterator[Action]:
-        """Return what is done with a log file and its index files.
+        """Return the actions on a log file and its index files.
 
-        A segment that lacks its ``.index`` is on disk before it has one: were it torn again after a crash, the segments
-        behind it would be removed.
+        A segment without ``.index`` is synced before it gets one: if it were torn again after a crash, the segments
+        after it would be removed.
         """
         if log_first:
             yield log
@@ -148,7 +148,7 @@ class RecoveryPlan:
             yield log
 
     def _producers_before(self, number: int) -> Rebuild:
-        """Return what is known before a segment: of the last snapshot, and what the log says since then."""
+        """Return the producers before a segment: from the last snapshot and the log after it."""
         base_offset = self._segments[number].base_offset or 0
         if self._rebuild is not None and self._rebuilt == number - 1:
             self._rebuilt = number
@@ -158,7 +158,7 @@ class RecoveryPlan:
             if (self._log_start < offset or self._options.rebuild) and offset <= base_offset:
                 try:
                     states = read_producer_snapshot(self._folder.producer_snapshots[offset])
-                except (OSError, CorruptRecordError):  # a broker goes on to the one before, too
+                except (OSError, CorruptRecordError):  # a broker also tries the previous one
                     continue
                 rebuild = Rebuild(offset, self._options.interval_bytes)
                 rebuild.begin_with(states)
@@ -172,21 +172,21 @@ class RecoveryPlan:
         return rebuild
 
     def _end(self, rebuild: Rebuild) -> Iterator[Action]:
-        """Bring in line what speaks of the log as a whole: snapshots that have no segment, and leader epochs."""
+        """Align the files of the whole log: snapshots without a segment, and leader epochs."""
         end = rebuild.next_offset
         if self._log_start > end:
-            reason = f"the log start offset {self._log_start} is behind the end, {end}: Kafka deletes the log"
+            reason = f"the log start offset {self._log_start} is after the end, {end}: Kafka deletes the log"
             yield refuse(self._segments[-1].local_path, self._segments[-1].size, reason)
             return
         yield from self._snapshot(rebuild, end)
         bases = {segment.base_offset for segment in self._segments}
         for offset, path in sorted(self._folder.producer_snapshots.items()):
             if offset > end:
-                yield self._remove(Path(str(path)), f"behind the end of the log, {end}")
+                yield self._remove(Path(str(path)), f"after the end of the log, {end}")
             elif offset <= self._log_start and not self._options.rebuild:
-                yield self._remove(Path(str(path)), f"not behind the log start offset, {self._log_start}")
+                yield self._remove(Path(str(path)), f"not after the log start offset, {self._log_start}")
             elif offset not in bases and offset != end:
-                yield self._remove(Path(str(path)), "of no segment")
+                yield self._remove(Path(str(path)), "has no segment")
         yield from self._leader_epochs(rebuild.epochs, end)
 
     def _leader_epochs(self, found: list[tuple[int, int]], end: int) -> Iterator[Action]:
@@ -206,25 +206,25 @@ class RecoveryPlan:
             data = (
                 leader_epochs_bytes(epochs) if epochs or there else b""
             )  # a log without epochs may have an empty file
-            yield write(path, there, data, "not the epochs of the log")
+            yield write(path, there, data, "does not match the epochs of the log")
 
     def _left_over(self) -> Iterator[Action]:
-        """Remove what a recovery that was stopped left, and index files of no segment, as Kafka does when it starts."""
+        """Remove files of an interrupted recovery, and index files without a segment, as a starting broker does."""
         for name, entry in sorted(self._folder.entries.items()):
             if name.endswith(UNFINISHED):
                 yield remove(self._path / name, entry.size or 0, "left by a recovery that did not finish")
             parsed = parse_segment_file(name)
             if parsed is not None and parsed.state == SWAP and parsed.base_offset not in self._swapped:
-                yield remove(self._path / name, entry.size or 0, "of a cleaner that did not finish")  # KAFKA-6264
+                yield remove(self._path / name, entry.size or 0, "left by a cleaner that did not finish")  # KAFKA-6264
         for path in self._folder.without_log:
             yield self._remove(Path(str(path)), "without a log file")
         for replacement in self._folder.replacements:
             yield from self._swap(replacement)
 
     def _swap(self, replacement: Replacement) -> Iterator[Action]:
-        """Finish what a cleaner was stopped in: its output takes the place of the segments that begin within it.
+        """Finish an interrupted cleaning: its output replaces the segments that begin within it.
 
-        The files beside the output are made of it, as those of any segment that is recovered.
+        The index files of the output are rebuilt from it, as for any segment that is recovered.
         """
         swap = replacement.swap
         for segment in replacement.replaced:
@@ -232,7 +232,7 @@ class RecoveryPlan:
                 yield remove(segment.local_path, segment.size, f"replaced by {swap.file_name}")
         for kind in sorted(ENTRY_TYPES.keys() & swap.beside.keys()):
             yield self._remove(Path(str(swap.beside[kind])), "made anew")
-        yield Action(swap.local_path, "rename", swap.size, swap.size, "the output of a cleaner, which takes its place")
+        yield Action(swap.local_path, "rename", swap.size, swap.size, "the output of a cleaner, which replaces it")
 
     def _index_files(self, segment: Segment, rebuilt: Rebuilt) -> Iterator[Action]:
         for kind in ENTRY_TYPES:
@@ -241,31 +241,31 @@ class RecoveryPlan:
             data = rebuilt.files.get(kind, b"")
             lacks = kind == "txnindex" and self._lacks_records
             if lacks and there and there != data and _holds(there, data):
-                yield keep(path, len(there), "knows transactions of which the log no longer has all")
+                yield keep(path, len(there), "has transactions whose records the log no longer has completely")
             elif kind == "txnindex" and there is None and not data:
                 continue
             elif not self._options.write and there is not None and _is_in_use(there, data, kind):
-                yield keep(path, len(there), "preallocated for a segment that is written to")
+                yield keep(path, len(there), "preallocated for a segment that is open for writing")
             else:
                 yield write(path, there, data, self._reason(there, kind))
 
     def _reason(self, there: bytes | None, kind: str) -> str:
-        """Say why an index file is written; entries that lie closer together were made with another interval."""
+        """Return the reason to write an index file; closer entries come from another interval."""
         size = ENTRY_TYPES[kind].itemsize
         if kind == "index" and there and len(there) % size == 0:
             positions = np.frombuffer(there.rstrip(b"\0").ljust(len(there), b"\0"), ENTRY_TYPES[kind])["position"]
             distances = np.diff(positions[: np.count_nonzero(positions)], prepend=0)
             if len(distances) and 0 < distances.min() <= self._options.interval_bytes:
                 return (
-                    f"not what the log says with index.interval.bytes {self._options.interval_bytes}: its entries are "
+                    f"does not match the log with index.interval.bytes {self._options.interval_bytes}: its entries are "
                     f"{distances.min()} bytes apart (--index-interval-bytes)"
                 )
-        return "not what the log says"
+        return "does not match the log"
 
     def _snapshot(self, rebuild: Rebuild, offset: int) -> Iterator[Action]:
         """Write the producers at an offset; a broker has no snapshot of the log start, and none before it.
 
-        Releases before 0.11, which had no format with producers, have none at all.
+        Releases before 0.11, whose format had no producers, have no snapshots.
         """
         if not rebuild.has_producer_ids and not self._folder.producer_snapshots:
             return
@@ -277,15 +277,15 @@ class RecoveryPlan:
             except (OSError, CorruptRecordError) as error:
                 yield write(path, there, producer_snapshot_bytes(rebuild.producers()), str(error))
             else:
-                yield keep(path, len(there), "knows producers of which the log no longer has all batches")
+                yield keep(path, len(there), "has producers whose batches the log no longer has completely")
         elif offset > self._log_start and (there is None or offset != rebuild.begins_at):
             yield write(path, there, producer_snapshot_bytes(rebuild.producers()))
         elif there is not None and offset > self._log_start:
-            yield keep(path, len(there), "where the producers were taken from")
+            yield keep(path, len(there), "the source of the producers")
 
     @property
     def _lacks_records(self) -> bool:
-        """Whether files that know more than the log are kept; a broker after a crash would write them anew."""
+        """Whether files with more information than the log are kept; a broker would rewrite them after a crash."""
         return self._options.rebuild and self._rebuild is not None and not self._rebuild.is_complete
 
     def _beside(self, segment: Segment, kind: str) -> Path:
@@ -319,7 +319,7 @@ def _holds(there: bytes, data: bytes) -> bool:
 
 
 def _is_in_use(there: bytes, data: bytes, kind: str) -> bool:
-    """Whether a file is preallocated; the last entry of a time index is written when the segment is closed."""
+    """Whether a file is preallocated; closing the segment writes the last entry of a time index."""
     size = ENTRY_TYPES[kind].itemsize
     used = there[: -(-len(there.rstrip(b"\0")) // size) * size]
     last = data[:-size] if kind == "timeindex" else data

@@ -1,4 +1,4 @@
-"""``recovery-point-offset-checkpoint``: up to where the log of each partition is known to be on disk."""
+"""``recovery-point-offset-checkpoint``: the offset up to which each partition is known to be on disk."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kraftlog.layout.checkpoints import read_offset_checkpoint
 from kraftlog.layout.names import parse_partition_folder
 
 RECOVERY_POINT_FILE = "recovery-point-offset-checkpoint"
-_DIGITS = 20  # of an offset, so that it can be written over in place
+_DIGITS = 20  # digits of an offset, so that it can be overwritten in place
 
 _LOGGER = logging.getLogger("kraftlog.write")
 
@@ -23,25 +23,25 @@ Partition = tuple[str, int]
 
 
 def read_recovery_points(log_directory: Path) -> dict[Partition, int]:
-    """Return the recovery points of a log directory; none when the file is missing or, as Kafka does it, damaged."""
+    """Return the recovery points of a log directory; empty if the file is missing or, as in Kafka, damaged."""
     path = log_directory / RECOVERY_POINT_FILE
     if disk().entry(path) is None:
         return {}
     try:
         return read_offset_checkpoint(path)
     except (CorruptRecordError, ValueError) as error:
-        _LOGGER.warning("%s: %s; no recovery point is taken from it", path, error)
+        _LOGGER.warning("%s: %s; its recovery points are ignored", path, error)
         return {}
 
 
 def record_recovery_points(log_directory: Path, offsets: Mapping[Partition, int]) -> None:
-    """Bring the recovery points of some partitions up to date; those of others are kept.
+    """Update the recovery points of some partitions; others keep theirs.
 
     Parameters
     ----------
     log_directory : Path
     offsets : mapping of (str, int) to int
-        Up to where the log of a partition is on disk.
+        The offset up to which the log of a partition is on disk.
     """
     known = read_recovery_points(log_directory)
     if not offsets.items() <= known.items():
@@ -49,7 +49,7 @@ def record_recovery_points(log_directory: Path, offsets: Mapping[Partition, int]
 
 
 def remove_recovery_points(log_directory: Path, partitions: Iterable[Partition]) -> None:
-    """Remove the recovery points of partitions; without any other one, the file goes as well."""
+    """Remove the recovery points of partitions, and the file with the last one."""
     known = read_recovery_points(log_directory)
     removed = [partition for partition in partitions if known.pop(partition, None) is not None]
     if not removed:
@@ -66,7 +66,7 @@ def _write(log_directory: Path, known: Mapping[Partition, int]) -> None:
 
 
 class RecoveryPointFile:
-    """The recovery points of a log directory, while its logs are written; methods are for any thread.
+    """The recovery points of a log directory, while its logs are written; thread-safe.
 
     Parameters
     ----------
@@ -81,11 +81,11 @@ class RecoveryPointFile:
         self._lock = threading.Lock()
 
     def get(self, partition: Partition) -> int | None:
-        """Return the recovery point of a partition; None when there is none."""
+        """Return the recovery point of a partition; None without one."""
         return self._known.get(partition)
 
     def record(self, offsets: Mapping[Partition, int]) -> None:
-        """Write recovery points, and wait for the disk; those that are there already cost nothing."""
+        """Write recovery points, and sync; unchanged ones cost nothing."""
         with self._lock:
             if not offsets.items() <= self._known.items():
                 self._close()
@@ -93,9 +93,9 @@ class RecoveryPointFile:
                 self._known.update(offsets)
 
     def advance(self, partition: Partition, offset: int) -> None:
-        """Write a recovery point in place, for the case that this process is stopped; nothing waits for the disk.
+        """Write a recovery point in place, without a sync, in case this process is stopped.
 
-        After a loss of power it may be an earlier one, as that of a broker is, which writes it once a minute.
+        After a power failure it may be an earlier one, as in a broker, which writes it once a minute.
         """
         with self._lock:
             if self._known.get(partition) == offset:
@@ -110,7 +110,7 @@ class RecoveryPointFile:
                 self._file.pwrite(b"%0*d" % (_DIGITS, offset), self._positions[partition])
 
     def remove(self, partitions: Collection[Partition]) -> None:
-        """Remove the recovery points of partitions; without any other one, the file goes as well."""
+        """Remove the recovery points of partitions, and the file with the last one."""
         with self._lock:
             self._close()
             for partition in partitions:
@@ -125,7 +125,7 @@ class RecoveryPointFile:
     def _open(self) -> None:
         path = self._log_directory / RECOVERY_POINT_FILE
         at = 0
-        self._file = disk().open_update(path)  # before the first position: an exception may come between
+        self._file = disk().open_update(path)  # before the first position: an exception may interrupt
         for line in disk().read_bytes(path).splitlines(keepends=True):
             topic, _, rest = line.decode().rstrip("\n").partition(" ")
             number, _, offset = rest.partition(" ")
@@ -146,17 +146,17 @@ class RecoveryPoint:
     Parameters
     ----------
     folder : Path
-        Of the partition, in its log directory.
+        Folder of the partition, in its log directory.
     keeps : bool
-        Whether it stays in the file when the log is closed. That of a metadata log does not: a controller that appends
-        to it would not bring it up to date, and what it appended would seem not to be on disk.
+        Whether it stays in the file when the log is closed. For a metadata log it does not: an appending controller
+        would not update it, and its records would seem not to be on disk.
     file : RecoveryPointFile, optional
-        That the writers of several logs share; who made it closes it. By default the object has its own.
+        A file that the writers of several logs share; its creator closes it. By default the object opens its own.
 
     Attributes
     ----------
     offset : int or None
-        As it was found; None when there is none.
+        The recovery point at the start; None without one.
     """
 
     def __init__(self, folder: Path, *, keeps: bool = True, file: RecoveryPointFile | None = None) -> None:
@@ -167,7 +167,7 @@ class RecoveryPoint:
         self.offset = self._file.get(self._partition) if self._partition is not None else None
 
     def record(self, offset: int) -> None:
-        """Write the recovery point, and wait for the disk."""
+        """Write the recovery point, and sync."""
         if self._partition is not None:
             self._file.record({self._partition: offset})
 
@@ -184,6 +184,6 @@ class RecoveryPoint:
             self._file.remove([self._partition])
 
     def close(self) -> None:
-        """Close the file, unless others have it; a second time does nothing."""
+        """Close the file, unless it is shared; a second time does nothing."""
         if not self._is_shared:
             self._file.close()

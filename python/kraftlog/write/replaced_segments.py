@@ -1,8 +1,8 @@
-"""Puts a cleaned segment in the place of others, as Kafka does it: ``.cleaned``, then ``.swap``, then by its name.
+"""Replaces segments by a cleaned one, in Kafka's steps: ``.cleaned``, then ``.swap``, then its final name.
 
-A ``.cleaned`` file is unfinished, and removed when the log is opened. What is named ``.swap`` is on disk and whole: the
-segments that it replaces are removed, now or when the log is opened again. Index files are made of the log file last,
-``.index`` behind the others; a closed segment that has none is one that was stopped there.
+A ``.cleaned`` file is unfinished, and removed when the log is opened. A ``.swap`` file is complete and on disk: the
+segments that it replaces are removed, now or when the log is opened again. Index files are rebuilt last, and ``.index``
+after all others; a closed segment without one shows an interruption there.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _BESIDE = ("index", "timeindex", "txnindex", "snapshot")
 
 
 def write_cleaned(folder: Path, base_offset: int, pieces: Iterable[bytes]) -> Path:
-    """Write a cleaned log file, which is on disk then but for its name."""
+    """Write a cleaned log file and sync it, under its temporary name."""
     path = segment_file(folder, base_offset, f"log{CLEANED}")
     with disk().create(path) as file:
         for piece in pieces:
@@ -36,7 +36,7 @@ def write_cleaned(folder: Path, base_offset: int, pieces: Iterable[bytes]) -> Pa
 
 
 def replace_segments(folder: Path, cleaned: Path, replaced: Sequence[Segment]) -> None:
-    """Put a cleaned log file in the place of segments, the first of which has its base offset."""
+    """Replace segments by a cleaned log file; the first of them has its base offset."""
     swap = cleaned.with_name(cleaned.name.removesuffix(CLEANED) + SWAP)
     disk().rename(cleaned, swap)
     disk().sync_folder(folder)
@@ -44,7 +44,7 @@ def replace_segments(folder: Path, cleaned: Path, replaced: Sequence[Segment]) -
 
 
 def finish_replacing(folder: Path) -> None:
-    """Finish what a cleaner was stopped in, when a log is opened."""
+    """Finish an interrupted cleaning when a log is opened."""
     if disk().entry(folder) is None:
         return
     listed = PartitionFolder.of(folder)
@@ -52,10 +52,10 @@ def finish_replacing(folder: Path) -> None:
     for name in listed.entries:
         parsed = parse_segment_file(name)
         if parsed is not None and parsed.state in (CLEANED, SWAP) and name not in whole:
-            disk().unlink(folder / name)  # index files of a broker's cleaner are made anew
+            disk().unlink(folder / name)  # index files of a broker's cleaner are rebuilt
     for each in listed.replacements:
         base_offset = each.swap.base_offset or 0
-        for path in listed.without_log:  # of a segment whose log file is gone already
+        for path in listed.without_log:  # its log file is already removed
             if each.covers(offset := int(path.name[:20])):
                 _remove_beside(folder, offset)
         others = (segment.base_offset or 0 for segment in each.replaced)
@@ -67,7 +67,7 @@ def finish_replacing(folder: Path) -> None:
 
 
 def remove_segment(folder: Path, base_offset: int) -> None:
-    """Remove a segment with the files beside it; it does not come back when those that follow it are gone."""
+    """Remove a segment with its index files, and sync, so that a crash does not bring it back alone."""
     disk().unlink(segment_file(folder, base_offset))
     disk().sync_folder(folder)
     _remove_beside(folder, base_offset)
@@ -96,7 +96,7 @@ def _unlink(path: Path) -> None:
 
 
 def _write_index_files(folder: Path, base_offset: int) -> None:
-    """Make the index files of a segment of what it holds."""
+    """Build the index files of a segment from its batches."""
     listed = PartitionFolder.of(folder)
     before = [segment for segment in listed.segments if (segment.base_offset or 0) < base_offset]
     producers = producers_before(folder, before, sorted(listed.producer_snapshots), base_offset)
@@ -111,4 +111,4 @@ def _write_index_files(folder: Path, base_offset: int) -> None:
     last = segment_file(folder, base_offset, "index")
     index = files.pop(last)
     write_files(files, settles=True)
-    write_files({last: index})  # its name says that the others are on disk
+    write_files({last: index})  # its presence shows that the others are on disk

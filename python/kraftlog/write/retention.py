@@ -23,15 +23,15 @@ def doomed_segments(
     Parameters
     ----------
     segments : sequence of (Segment, int)
-        The closed ones of a partition, all of whose transactions have ended, in order; each with the offset behind it.
+        The closed segments of a partition, in order, whose transactions have all ended; each with its end offset.
     size : int
         Bytes of all its segments.
     now : int
         In milliseconds.
     log_start_offset : int
-        What lies before it goes in any case.
+        Segments before it are removed in any case.
     retention_ms, retention_bytes : int or None
-        What is older, or more, goes; None is no limit.
+        Limits of age and size; None is unlimited.
     """
     found = []
     for segment, end in segments:

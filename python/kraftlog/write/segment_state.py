@@ -1,4 +1,4 @@
-"""What a writer has to know of a segment to append to it, from the headers of its batches."""
+"""The state of a segment that a writer needs to append to it, from the headers of its batches."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from kraftlog.types import InputFile
 
 @dataclass
 class SegmentState:
-    """The sound batches of a segment, from its beginning on.
+    """The sound batches at the start of a segment.
 
     Attributes
     ----------
     index : IndexBuilder
         Ready for further batches.
     size : int
-        Bytes of them.
+        Bytes of these batches.
     next_offset : int
-        Behind the last of them.
+        Offset after the last batch.
     last_timestamp : int
-        The largest of the last batch.
+        Largest timestamp of the last batch.
     epochs : list of tuple of int
-        Epochs of leaders and the first offset of each.
+        Leader epochs and the first offset of each.
     fault : Fault or None
-        What follows them, when that is damage and not a torn tail.
+        The fault after these batches, if it is damage rather than a torn tail.
     sound_behind : bool
-        Whether sound batches lie behind the damage.
+        Whether sound batches follow the damage.
     """
 
     index: IndexBuilder
@@ -49,7 +49,7 @@ class SegmentState:
     sound_behind: bool = False
 
     def add(self, headers: Headers) -> None:
-        """Take further batches of the file."""
+        """Add further batches of the file."""
         self.index.add(headers)
         self.size = int(ends(headers)[-1])
         self.next_offset = int(last_offsets(headers)[-1]) + 1
@@ -76,18 +76,18 @@ def read_segment(
     on_headers: Callable[[Headers], None] | None = None,
     sound_before: int = 0,
 ) -> SegmentState:
-    """Check each batch of a log file, up to the first that is not sound.
+    """Check each batch of a log file, up to the first damaged one.
 
     Parameters
     ----------
     path : Path
     base_offset : int
-        Of the segment.
+        Base offset of the segment.
     index_interval_bytes : int
     on_headers : callable, optional
-        Gets the headers of the sound batches.
+        Called with the headers of the sound batches.
     sound_before : int
-        An offset before which the batches were checked already.
+        Batches before this offset are already checked.
     """
     state = empty_segment(base_offset, index_interval_bytes)
 

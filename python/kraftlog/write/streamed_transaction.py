@@ -12,20 +12,20 @@ from kraftlog.write.partition_log import PartitionLog
 
 
 class MetadataTransaction:
-    """Records that become visible all at once, when the ``with`` block ends, or never, when it raises.
+    """Records that become visible together when the ``with`` block ends, or never if it raises.
 
     Made by ``MetadataLogWriter.transaction``. A batch is written when it is full, so that a transaction may be larger
-    than memory; what one call of ``append`` is given is held until it returns.
+    than memory; ``append`` holds its argument until it returns.
 
     Parameters
     ----------
     log : PartitionLog
     packed : TransactionEncoder
-        With the Begin record in it.
+        The encoder, which already holds the Begin record.
     clock : callable
-        Returns milliseconds.
+        Returns the time in milliseconds.
     on_end : callable
-        Is called when the transaction is over.
+        Called when the transaction is over.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class MetadataTransaction:
         self._was_cut_short = False
 
     def append(self, records: Values) -> None:
-        """Append records; when that fails the transaction can only be aborted.
+        """Append records; after an error the transaction can only be aborted.
 
         Parameters
         ----------
@@ -50,8 +50,8 @@ class MetadataTransaction:
         Raises
         ------
         RecordTooLargeError
-            When a record alone takes more than ``max_batch_bytes``, or ``metadata.version`` has no transactions and the
-            records do not fit one batch.
+            When a single record takes more than ``max_batch_bytes``, or ``metadata.version`` does not support
+            transactions and the records do not fit one batch.
         InvalidRecordError
             When one of the records is a transaction marker.
         InvalidTransactionStateError
@@ -71,15 +71,15 @@ class MetadataTransaction:
             raise
 
     def abort(self, reason: str) -> None:
-        """Abort the transaction before the block ends; ``reason`` is cut to what KIP-868 allows."""
+        """Abort the transaction before the block ends; ``reason`` is truncated to the limit of KIP-868."""
         if not self._is_open:
-            raise InvalidTransactionStateError("nothing is left to abort: the transaction is over")
+            raise InvalidTransactionStateError("the transaction is over and cannot be aborted")
         cut = reason.encode("utf-8", "replace")[:LONGEST_TEXT].decode("utf-8", "ignore")
         self._finish()
         self._log.append(self._packed.abort(cut), commit=True)
 
     def cut_short(self) -> None:
-        """Abort the transaction because the writer is closed; the end of the block says so."""
+        """Abort the transaction because the writer is closed; the end of the block raises."""
         self._was_cut_short = True
         self.abort("The writer was closed")
 
@@ -115,4 +115,4 @@ class MetadataTransaction:
         try:
             self.abort(f"{type(error).__name__}: {error}")
         except OSError as other:
-            error.add_note(f"the transaction could not be aborted, which the next writer will do: {other}")
+            error.add_note(f"the transaction could not be aborted; the next writer will abort it: {other}")

@@ -1,4 +1,4 @@
-"""The ``.txnindex`` of a segment that is written to."""
+"""The ``.txnindex`` of a segment under writing."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def kept_txnindex(path: Path, rebuilt: bytes, end_offset: int) -> bytes:
     Parameters
     ----------
     path : Path
-        Of the file, which may know transactions whose beginning the log no longer has.
+        Path of the file, which may list transactions whose beginning the log no longer has.
     rebuilt : bytes
-        Entries that follow from the log.
+        Entries derived from the log.
     end_offset : int
         Entries of transactions that ended there or later are left out.
     """
