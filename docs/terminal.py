@@ -19,9 +19,10 @@ PICTURE = Path(__file__).parent / "terminal.svg"
 COLUMNS = 100
 COMMANDS = (
     "kraftlog sample sample",
-    "kraftlog records sample/codecs -t codec-lz4 -c 4",
+    "kraftlog topics sample/broker --columns topic,partitions,records,size_in_bytes,health",
+    "kraftlog records sample/codecs -t codec-lz4 -c 3",
     "kraftlog verify sample/damaged --columns position,size_in_bytes,error",
-    "kraftlog hanging sample/hanging --columns topic,partition,start_offset,command",
+    "kraftlog why sample/broker -t orders",
 )
 _FORMAT = """<svg viewBox="0 0 {terminal_width} {height}" xmlns="http://www.w3.org/2000/svg">
 <style>

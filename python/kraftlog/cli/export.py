@@ -123,7 +123,8 @@ def _export(
                 writer.write(batch)
                 count += batch.num_rows
         faults += [fault for fault in stream.faults if fault not in faults]
-        notes += [f"{topic}-{number}: {note}" for note in stream.notes]
+        where = f"{topic}-{number}: "
+        notes += [note if note.startswith(where) else where + note for note in stream.notes]
         files += 1
     return files, count
 
