@@ -107,9 +107,15 @@ cdef class Rules:
 
 @freelist(4)
 cdef class Decoder:
-    """Decodes the batches that start in [start, end) of a buffer, a chunk at a time."""
+    """Decodes the batches that start in [start, end) of a buffer, a chunk at a time.
 
-    cdef Input source, aborted
+    ``pieces`` are pairs of int64, the start and end of a piece of the buffer each. Every piece is decoded as a buffer of
+    its own: a batch does not reach into the next one, positions count from its start, and a fault ends it alone."""
+
+    cdef Input source, aborted, pieces
+    cdef Arena ends  # of the rows of each piece
+    cdef int64_t piece, pieces_count, rows_taken
+    cdef list piece_faults
     cdef Texts texts
     cdef Lookahead lookahead
     cdef Chunk chunk
@@ -122,7 +128,7 @@ cdef class Decoder:
 
     def __cinit__(self, buffer, int64_t start, int64_t end, Rules rules not None, int64_t chunk_rows,
                   int64_t chunk_bytes, Decompressor decompressor not None, aborted=None, bint aborted_by_offset=False,
-                  Lookahead lookahead=None):
+                  Lookahead lookahead=None, pieces=None):
         self.source = Input(buffer, True)
         self.decompressor = decompressor
         self.details = {}
@@ -150,6 +156,53 @@ cdef class Decoder:
         self.state.follows = lookahead is not None
         self.chunk_rows = chunk_rows
         self.chunk_bytes = chunk_bytes
+        self.pieces_count = -1
+        if pieces is not None:
+            self._take_pieces(pieces, rules)
+
+    cdef int _take_pieces(self, pieces, Rules rules) except -1:
+        cdef const int64_t *bounds
+        cdef int64_t i
+        if self.source.file is not None or rules.want & KR_VIEWS or rules.salvage or not rules.strict:
+            raise ValueError("pieces are of a buffer, decoded strictly into columns of their own")
+        self.pieces = Input(pieces)
+        self.pieces_count = self.pieces.size // (2 * <int64_t>sizeof(int64_t))
+        bounds = <const int64_t *>self.pieces.data
+        for i in range(self.pieces_count):
+            if not 0 <= bounds[2 * i] <= bounds[2 * i + 1] <= self.source.size:
+                raise ValueError(f"piece {i}: {bounds[2 * i]} to {bounds[2 * i + 1]} of {self.source.size} bytes")
+        self.ends = Arena(max(self.pieces_count, 1) * <int64_t>sizeof(int64_t))
+        self.piece_faults = []
+        self.piece = -1
+        self._open_next_piece()
+        return 0
+
+    cdef bint _open_next_piece(self) noexcept nogil:
+        """Whether there is one. Bytes behind a piece are none of it, but can be read."""
+        cdef const int64_t *bounds = <const int64_t *>self.pieces.data
+        cdef int64_t start
+        if self.piece >= 0:
+            (<int64_t *>self.ends.data)[self.piece] = self.rows_taken + self.state.columns.rows
+        self.piece += 1
+        if self.piece >= self.pieces_count:
+            self.state.position = self.state.end = 0
+            return False
+        start = bounds[2 * self.piece]
+        self.state.input.start = self.source.data + start
+        self.state.position = 0
+        self.state.end = self.state.input.size = self.state.input.until = bounds[2 * self.piece + 1] - start
+        self.state.input.spare = self.source.size - bounds[2 * self.piece + 1]
+        return True
+
+    cdef int _note_piece(self) except -1 with gil:
+        """The first fault of the piece is kept, as a strict reader does."""
+        self.piece_faults.append((self.piece, *self.take_faults()[0]))
+        return 0
+
+    def take_piece_rows(self):
+        """How many rows there were behind each piece, as a buffer of int64, and the first fault of each bad piece as
+        its number and what ``take_faults`` says of it."""
+        return memoryview(self.ends)[:self.pieces_count * sizeof(int64_t)], self.piece_faults
 
     @property
     def torn_at(self):
@@ -174,7 +227,11 @@ cdef class Decoder:
     cdef int _make_room(self) except -1:
         """Opens a chunk that has room for the batch that waits."""
         cdef Chunk chunk = Chunk()
+        cdef int64_t end = self.state.end, size = self.state.input.size
+        if self.pieces_count >= 0:  # the room is for what comes behind this piece as well
+            self.state.end = self.state.input.size = size + self.state.input.spare
         kr_size_chunk(&self.state, self.chunk_rows, self.chunk_bytes)
+        self.state.end, self.state.input.size = end, size
         try:
             chunk.open(&self.state.columns, self.state.want)
         except MemoryError:
@@ -218,6 +275,12 @@ cdef class Decoder:
                     return status
                 self.has_plain_bytes = False
             status = kr_decoder_run(d)
+            if self.pieces_count >= 0:
+                if d.faults_count:
+                    self._note_piece()
+                    status = KR_END
+                if status == KR_END and self._open_next_piece():
+                    continue
             if status != KR_NEEDS_DECOMPRESSION:
                 return status
             status = self.decompressor.run(d.payload, d.payload_size, kr_compression(&d.batch), d.batch.magic)
@@ -263,6 +326,7 @@ cdef class Decoder:
         self._enter()
         chunk = self.chunk
         self.chunk = None
+        self.rows_taken += self.state.columns.rows
         if chunk is not None:
             chunk.close(&self.state.columns, self.source, self.state.position)
         kr_busy_leave(&self.busy)

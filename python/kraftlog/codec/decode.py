@@ -67,6 +67,9 @@ class RecordDecoder:
         Whether to leave out records of aborted transactions based on the file itself, which is read ahead as far as
         required. No transaction may be open at its start. While transactions are open, the window contains up to 16
         times as much of the file as usual, in a block of at most 32 times the size.
+    pieces : numpy.ndarray, optional
+        Start and end of each piece of the buffer that is decoded as a buffer of its own; for strict plans. A fault ends
+        its piece only.
 
     Attributes
     ----------
@@ -88,9 +91,11 @@ class RecordDecoder:
         whole: bool = False,
         *,
         follows: bool = False,
+        pieces: npt.NDArray[np.int64] | None = None,
     ) -> None:
         self.plan = plan
         self._whole = whole
+        self._has_pieces = pieces is not None
         options = plan.options
         transactions = plan.transactions
         if aborted is None and transactions is not None:
@@ -106,6 +111,7 @@ class RecordDecoder:
             None if aborted is None else aborted.tobytes(),
             transactions is not None and transactions.aborted_by_offset,
             Lookahead(buffer, False) if follows else None,
+            pieces,
         )
         self.is_undecided = False
         self.salvaged_rows = 0
@@ -139,7 +145,8 @@ class RecordDecoder:
             When the file cannot be read, after the preceding rows.
         """
         plan = self.plan
-        most_rows = plan.selection.shared_rows if self._whole else plan.selection.most_rows
+        is_cut = self._whole and not self._has_pieces  # rows of pieces are wanted in one array
+        most_rows = plan.selection.shared_rows if is_cut else plan.selection.most_rows
         for chunk in self._chunks(faults):
             if observe is not None:
                 observe(self._seen(chunk).headers)
@@ -155,6 +162,11 @@ class RecordDecoder:
         """Decode like ``batches``, but return the buffers of each chunk, before rows out of bounds are left out."""
         for chunk in self._chunks(faults):
             yield self._seen(chunk)
+
+    def piece_rows(self) -> tuple[npt.NDArray[np.int64], list[tuple[int, Fault]]]:
+        """Return the number of rows up to the end of each piece, and the number and first fault of each bad piece."""
+        ends, faults = self._native.take_piece_rows()
+        return np.frombuffer(ends, np.int64), [(piece, fault_from_native(*found)) for piece, *found in faults]
 
     def _chunks(self, faults: list[Fault]) -> Iterator[Chunk]:
         decoder, status = self._native, native.CHUNK_FULL
@@ -237,6 +249,12 @@ def _plan_of(
         **dict(zip(_OPTIONS, given, strict=True)),
     )
     return DecodePlan(_schema_of(columns, layout), options, layout=layout)
+
+
+@lru_cache(maxsize=64)
+def strict_plan(columns: tuple[str, ...], *, include_control: bool) -> DecodePlan:
+    """Return the plan of ``decode`` with ``strict``."""
+    return DecodePlan(_schema_of(columns, PLAIN), ReadOptions(strict=True, include_control=include_control))
 
 
 @lru_cache(maxsize=64)

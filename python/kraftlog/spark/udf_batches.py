@@ -9,13 +9,14 @@ import pyarrow as pa
 
 from kraftlog import schema
 from kraftlog.codec.decode import DECODE_COLUMNS, decode
+from kraftlog.codec.decode_column import decode_column
 from kraftlog.codec.encode import Encoder, encode
 from kraftlog.spark.udf_arguments import (
     FAIL,
+    NULL,
     checked_on_error,
     constant,
     constants,
-    list_of_each,
     spark_type,
 )
 
@@ -90,11 +91,8 @@ def decode_in_sql(batches: pa.Array, on_error: pa.Array = None, include_control:
 
 
 def _decode(batches: pa.Array, columns: Sequence[str], on_error: str, include_control: bool) -> pa.Array:
-    def records(data: pa.Buffer) -> pa.StructArray:
-        rows = decode(data, columns=columns, strict=True, include_control=include_control).to_table()
-        return rows.combine_chunks().to_struct_array().combine_chunks()
-
-    return list_of_each(batches, records, decoded_type(columns).value_type, on_error)
+    records = decode_column(batches, columns, include_control=include_control, on_fault_null=on_error == NULL)
+    return records.cast(decoded_type(columns))
 
 
 def encode_batch(column: Column | str, **options: Any) -> Column:
