@@ -111,7 +111,7 @@ class RecordDecoder:
             None if aborted is None else aborted.tobytes(),
             transactions is not None and transactions.aborted_by_offset,
             Lookahead(buffer, False) if follows else None,
-            pieces,
+            None if pieces is None else pieces.tobytes(),
         )
         self.is_undecided = False
         self.salvaged_rows = 0
@@ -166,7 +166,9 @@ class RecordDecoder:
     def piece_rows(self) -> tuple[npt.NDArray[np.int64], list[tuple[int, Fault]]]:
         """Return the number of rows up to the end of each piece, and the number and first fault of each bad piece."""
         ends, faults = self._native.take_piece_rows()
-        return np.frombuffer(ends, np.int64), [(piece, fault_from_native(*found)) for piece, *found in faults]
+        return np.frombuffer(ends, np.int64), [
+            (piece, fault_from_native(found, detail)) for piece, found, detail in faults
+        ]
 
     def _chunks(self, faults: list[Fault]) -> Iterator[Chunk]:
         decoder, status = self._native, native.CHUNK_FULL
