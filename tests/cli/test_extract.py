@@ -55,7 +55,7 @@ def some_bounds(log: Path, dice: random.Random) -> dict[str, int]:
     for name, values in (("offset", rows["offset"]), ("timestamp", rows["timestamp_ms"])):
         first, last = sorted(dice.choices(values, k=2))
         if dice.random() < 0.5:
-            bounds[f"start_{name}"] = first - dice.randrange(2)
+            bounds[f"start_{name}"] = max(first - dice.randrange(2), 0)
         if dice.random() < 0.5:
             bounds[f"end_{name}"] = last + dice.randrange(2)
     return bounds

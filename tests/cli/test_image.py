@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import shutil
+from base64 import b64decode
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -216,7 +217,7 @@ def test_messages_without_secrets(kraftlog_command: Command) -> None:
     assert [(row["offset"], row["value"]) for row in map(json.loads, done.stdout.splitlines())] == shown
     typed = ("--type", "UserScramCredentialRecord", "--format", "jsonl", "--columns", "offset,iterations,salt")
     answer = [
-        (one["offset"], one["data"]["iterations"], one["data"]["salt"])
+        (one["offset"], one["data"]["iterations"], b64decode(one["data"]["salt"]).decode())
         for one in records_of_segments()
         if one["type"] == "USER_SCRAM_CREDENTIAL_RECORD"
     ]

@@ -40,6 +40,7 @@ SHOWN = {
     "why": "transactions/log -t orders --format table",
     "partition-transactions": "transactions/log -c 9",
     "hanging": "transactions_hanging/log",
+    "last-stable-offsets": "transactions/log",
     "producers": "transactions/log",
     "transactional-ids": "transactions/log",
     "metadata-transactions": "metadata_txn/controller_failover/log",

@@ -98,7 +98,10 @@ def test_a_stopped_cluster_is_no_error_and_a_running_one_is():
 
 def lag_row(**given: Any) -> dict[str, Any]:
     known = {"group": "g", "topic": "t", "partition": 0, "log_start_offset": 10, "log_end_offset": 20}
-    return known | {"current_offset": 15, "lag": 5, "read_committed_lag": 5, "sentence": "committed 9 21"} | given
+    committed = given.get("current_offset", 15)
+    return (
+        known | {"current_offset": 15, "lag": 5, "read_committed_lag": 5, "sentence": f"committed {committed}"} | given
+    )
 
 
 @pytest.mark.parametrize(

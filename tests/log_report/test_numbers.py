@@ -12,6 +12,7 @@ import pytest
 
 import kraftlog
 from golden_files import GOLDEN
+from kraftlog import schema
 from kraftlog.log_report.report import Report
 from kraftlog.log_report.texts import duration, minute, size
 from kraftlog.metadata.health import health
@@ -162,7 +163,8 @@ def test_transactions(path: Path):
     if longest is not None and longest >= 0:
         assert max(one.duration or 0 for one in sums.longest) == longest
         assert duration(longest) in text
-    hanging = log.hanging_transactions(strict=False, faults=[]).to_pylist()
+    columns = [*schema.HANGING_TRANSACTIONS.shown, "sentence"]
+    hanging = log.hanging_transactions(columns, strict=False, faults=[]).to_pylist()
     assert made.facts.hanging == hanging
     commands = [row["command"] for row in hanging if row["command"] is not None]
     assert [line for line in page.commands if " abort " in line] == commands

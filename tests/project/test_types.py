@@ -76,4 +76,5 @@ def test_a_misspelt_option_is_found(tmp_path: Path):
 
 
 def _misspelt(name: str) -> str:
-    return name[:2] + name[3] + name[2] + name[4:] if len(name) > 3 else name[::-1]
+    at = next(place for place in range(len(name) - 2, -1, -1) if name[place] != name[place + 1])
+    return name[:at] + name[at + 1] + name[at] + name[at + 2 :]

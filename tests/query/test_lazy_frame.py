@@ -104,7 +104,7 @@ def test_a_fault_is_raised_or_a_warning() -> None:
 def test_other_tables() -> None:
     offsets = kraftlog.scan(GOLDEN / "groups" / "log", "offsets").filter(pl.col("state") == "pending")
     assert sorted(offsets.select("offset").collect()["offset"]) == [777, 778]
-    with pytest.raises(ValueError, match="is not one of segments"):
+    with pytest.raises(ValueError, match="is not one of topic_summary, segments"):
         kraftlog.scan(TRANSACTIONS, "nothing")
 
 

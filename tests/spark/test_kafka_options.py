@@ -132,8 +132,8 @@ def test_folded_tables_end_at_an_offset():
             assert found == kraftlog.open(folder).scan(table, None, options).to_table().to_pylist()
     for options, text in (
         ({"startingOffsets": "3"}, "the table groups takes no starting offset"),
-        ({"endingOffsets": '{"__consumer_offsets": {"0": 4}}'}, "the table groups does not support this ending"),
-        ({"endingTimestamp": "4"}, "the table groups does not support this ending"),
+        ({"endingOffsets": '{"__consumer_offsets": {"0": 4}}'}, "the table groups has no such ending"),
+        ({"endingTimestamp": "4"}, "the table groups has no such ending"),
     ):
         with pytest.raises(ValueError, match=text):
             plan_parts(parse_request({"path": str(folder), "table": "groups", **options}))

@@ -167,7 +167,7 @@ def test_a_job_that_happens_once(spark, tmp_path: Path):
         ("string(id) value, 'a/b' topic", {}, "topic 'a/b': 1 to 249 characters"),
         ("string(id) value, string(null) topic", {}, "topic is null, and there is no option topic"),
         ("string(id) value, 5 partition", {"topic": "t", "partitions": "5"}, "partition 5 of t is not between 0 and 4"),
-        ("string(id) value, -1 partition", {"topic": "t"}, "partition -1 of t is not between 0"),
+        ("string(id) value, -1 partition", {"topic": "t"}, "partition -1 of t is not in the range 0"),
         ("string(id) value, 1.5D partition", {"topic": "t"}, "column partition is double, not an integer"),
         ("string(id) value, id timestamp", {"topic": "t"}, "column timestamp is int64, not a timestamp"),
         ("string(id) value", {"topic": "t", "retention": "1"}, "unknown option retention; there are batchId"),

@@ -90,7 +90,7 @@ def test_a_transactional_id_of_the_user(directory: Path, monkeypatch: pytest.Mon
     stream = Stream(monkeypatch, directory, "first", transactionalId="own")
     for value in ("once", "twice"):
         stream.write(0, value)
-    with pytest.raises(ReusedTransactionalIdError, match="transactional id of its own"):
+    with pytest.raises(ReusedTransactionalIdError, match="its own transactional id"):
         Stream(monkeypatch, directory, "second", transactionalId="own").write(0, "other")
     assert rows(directory) == [b"once"]
 

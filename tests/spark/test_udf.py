@@ -303,7 +303,7 @@ def test_partition_for_key(spark):
     assert [tuple(row) for row in spark.sql(sql).collect()] == list(zip(expected, by_row, strict=True))
     with pytest.raises(ValueError, match="at least one partition, found 0"):
         partition_for_key("key", 0)
-    with pytest.raises(Exception, match="at least one partition, found -1"):
+    with pytest.raises(Exception, match="at least one partition, not -1"):
         spark.sql("SELECT partition_for_key(key, -1) FROM keys").collect()
 
 

@@ -48,6 +48,7 @@ FUNCTIONS: dict[tuple[str, str], tuple[Callable[..., Any], str]] = {
     ("report", "topics"): (lambda **given: kraftlog.report(LOG, **given).html.count("orders"), "orders"),
     ("Log.lag", "groups"): (lambda **given: rows(kraftlog.open(GROUPS).lag(**given)), "grp-reborn"),
     ("Log.lag", "topics"): (lambda **given: rows(kraftlog.open(GROUPS).lag(**given)), "grp-a"),
+    ("Log.waits", "groups"): (lambda **given: rows(kraftlog.open(GROUPS).waits(**given)), "grp-reborn"),
     ("Log.metadata_changes", "kinds"): (changes, "topic"),
     ("Log.metadata_changes", "topics"): (changes, "meta-1"),
 }

@@ -15,6 +15,7 @@ from kraftlog.cli.output import Output
 from kraftlog.cli.redact import redacts
 from kraftlog.cli.tables import run_table
 from kraftlog.cli.typed import TYPED
+from kraftlog.disk.disk import disk
 from kraftlog.disk.remote_path import RemotePath, log_path
 from kraftlog.layout.discover import LogPaths
 from kraftlog.tables.all_tables import TABLES
@@ -78,7 +79,7 @@ def _split(given: list[Any]) -> tuple[str | None, list[Any]]:
 
 def _is_path(given: Any) -> bool:
     """Whether there is something at a path; of a URI that shows when it is read."""
-    if not isinstance(given, str) or isinstance(log_path(given), RemotePath) or Path(given).exists():
+    if not isinstance(given, str) or isinstance(log_path(given), RemotePath) or disk().entry(Path(given)) is not None:
         return True
     return any(character in given for character in "*?[") and bool(glob(given))  # noqa: PTH207  (it may be absolute)
 

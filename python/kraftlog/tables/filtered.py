@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import reduce
+from operator import and_
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 
-from kraftlog.tables.filter_bounds import FilterBounds
 from kraftlog.tables.read import Read
 from kraftlog.tables.stage import Source
 from kraftlog.tables.table import Narrows, Table
+from kraftlog.topics import names
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
+
+
+def among(wanted: Mapping[str, str | Iterable[str] | None]) -> ds.Expression | None:
+    """Return the filter for rows whose columns have one of some values; None when all rows are wanted."""
+    chosen = {name: names(values) for name, values in wanted.items() if values is not None}
+    if not chosen:
+        return None
+    import pyarrow.compute as pc
+
+    return reduce(and_, (pc.field(name).isin(values) for name, values in chosen.items()))
 
 
 class Filtered:
@@ -30,6 +45,8 @@ class Filtered:
     """
 
     def __init__(self, expression: ds.Expression, table: Table) -> None:
+        from kraftlog.tables.filter_bounds import FilterBounds
+
         self._expression, self._table = expression, table
         self._bounds = FilterBounds(expression, table.schema)
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import reduce
-from operator import and_
 from typing import TYPE_CHECKING, Literal, Self, Unpack
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kraftlog.codec.options import ReadOptions
 from kraftlog.errors import Fault, error_from_fault
@@ -18,6 +15,7 @@ from kraftlog.layout.discover import Discovery
 from kraftlog.read.partitions import is_metadata
 from kraftlog.read.records import Progress
 from kraftlog.stream import Stream
+from kraftlog.tables.filtered import among
 from kraftlog.tables.log_files import whole
 from kraftlog.tables.options import (
     BatchOptions,
@@ -39,12 +37,6 @@ from kraftlog.transactions.cut import Cut, CutTime
 
 if TYPE_CHECKING:
     from kraftlog.metadata_log.image_at import ImageAt
-
-
-def _among(wanted: Mapping[str, str | Iterable[str] | None]) -> pc.Expression | None:
-    """Return whether columns have one of the wanted values; None when all rows are wanted."""
-    each = [pc.field(name).isin(names(values)) for name, values in wanted.items() if values is not None]
-    return reduce(and_, each) if each else None
 
 
 class Log(RecordTables):
@@ -522,7 +514,7 @@ class Log(RecordTables):
         >>> log.waits(["cause", "position", "sentence"]).to_pylist()[0]["sentence"]
         'orders-0: nothing holds consumers back: they read up to the end, 130'
         """
-        stream = self._stream("waits", columns, {**options, "strict": strict}, filter=_among({"group": groups}))
+        stream = self._stream("waits", columns, {**options, "strict": strict}, filter=among({"group": groups}))
         return whole(stream, "waits", faults, stacklevel=3)
 
     def offsets(
@@ -689,7 +681,7 @@ class Log(RecordTables):
         >>> log.lag(["topic", "current_offset", "lag", "reason"], groups=["grp-reborn"]).to_table().to_pylist()
         [{'topic': 'grp-a', 'current_offset': 33, 'lag': None, 'reason': 'no log of grp-a-0 among the files'}]
         """
-        rows = _among({"group": groups, "topic": topics})
+        rows = among({"group": groups, "topic": topics})
         return self._stream("lag", columns, {**options, "strict": strict}, filter=rows, on_progress=on_progress)
 
     def index_entries(

@@ -97,9 +97,9 @@ def open(
         is_topic = wanted_topics is None or topic in wanted_topics
         return is_topic and (wanted_partitions is None or partition in wanted_partitions)
 
-    times = [path for path in each_path(paths) if isinstance(path, CutTime)]
-    if times:
-        paths, cut = [path for path in each_path(paths) if not isinstance(path, CutTime)], times[0]
+    given = each_path(paths)
+    paths = [path for path in given if not isinstance(path, CutTime)]
+    cut = next((path for path in given if isinstance(path, CutTime)), cut)
     every = with_tier(paths, remote_tier, tier_keys)
     if topic_ids is not None or cluster_id is not None:
         every = [*each_path(every), Identity(tuple(topic_ids or ()), cluster_id)]

@@ -17,6 +17,7 @@ from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import Fault
 from kraftlog.layout import names
 from kraftlog.layout.discover import discover, expanded_paths
+from kraftlog.layout.segment import Segment
 
 # Options of kafka-dump-log, in the order in which it looks for them, and what their records are of.
 TOPIC_DECODERS = {
@@ -122,11 +123,19 @@ def _dump_file(
     elif parsed and parsed.kind != "log":
         file = IndexFile(path, parsed.kind, parsed.base_offset)
         yield from dump_index(file, differences, only_checked=only_checked, only_verified=only_verified)
-    elif segments := discover(path).segments:
+    elif segments := _segments(path):
         yield from dump_log(segments[0], wanted, differences)
     else:
         sys.stdout.flush()
         print(f"Ignoring unknown file {path}", file=sys.stderr)
+
+
+def _segments(path: LogPath) -> list[Segment]:
+    """Return the segment of a log file; none of a file that is no log, as kafka-dump-log ignores it."""
+    try:
+        return discover(path).segments
+    except ValueError:
+        return []
 
 
 def _files(given: str) -> list[LogPath]:
