@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 T = TypeVar("T")
 # the files that take longest: one of them begun last would keep the others waiting
 FIRST = [
+    "interop/test_sink_killed.py",
     "interop/test_random_images.py",
     "interop/test_get_offsets.py",
     "interop/test_replay.py",
