@@ -114,7 +114,7 @@ def test_append_and_overwrite(spark, tmp_path: Path):
 def test_records_are_removed_on_request_only(spark, tmp_path: Path):
     rows = spark.createDataFrame([("1",)], "value string")
     write(rows, tmp_path, topic="t")
-    with pytest.raises(PySparkException, match="mode overwrite removes all records that"):
+    with pytest.raises(PySparkException, match="mode overwrite removes all records of the topics"):
         write(rows, tmp_path, "overwrite", topic="t")
     with pytest.raises(PySparkException, match="overwriteTopics requires mode overwrite"):
         write(rows, tmp_path, topic="t", overwriteTopics="true")
