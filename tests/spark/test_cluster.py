@@ -17,12 +17,12 @@ from pyspark.sql import DataFrame
 from golden_files import GOLDEN
 from kraftlog.spark import read_ranges
 from kraftlog.tables.all_tables import TABLES
-from kraftlog.tables.table import Cut
+from kraftlog.tables.table import TaskCut
 from spark_rows import clusters, command_line_rows, comparable, rows_of, write_schemas
 
 
 @pytest.mark.sweep(2)
-@pytest.mark.parametrize("table", [name for name, table in TABLES.items() if table.cut is not Cut.WHOLE])
+@pytest.mark.parametrize("table", [name for name, table in TABLES.items() if table.cut is not TaskCut.WHOLE])
 def test_rows(cluster, table: str, tmp_path: Path):
     groups = clusters()
     expected = comparable([row for paths in groups for row in command_line_rows(table, paths, tmp_path)])
@@ -33,7 +33,7 @@ def test_rows(cluster, table: str, tmp_path: Path):
 
 
 @pytest.mark.sweep(1)
-@pytest.mark.parametrize("table", [name for name, table in TABLES.items() if table.cut is Cut.WHOLE])
+@pytest.mark.parametrize("table", [name for name, table in TABLES.items() if table.cut is TaskCut.WHOLE])
 def test_folded_rows(cluster, table: str, tmp_path: Path):
     folder = GOLDEN / ("groups" if table in ("offsets", "groups") else "transactions_hanging") / "log"
     if table == "schemas":

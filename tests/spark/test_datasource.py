@@ -14,14 +14,14 @@ from kraftlog.spark import read_ranges
 from kraftlog.spark.options import parse_request
 from kraftlog.spark.parts import plan_parts
 from kraftlog.tables.all_tables import TABLES
-from kraftlog.tables.table import Cut
+from kraftlog.tables.table import TaskCut
 from spark_rows import clusters, command_line_rows, comparable, plain_rows, rows_of
 
 CODECS = GOLDEN / "codecs" / "log"
 
 
 @pytest.mark.sweep(1)
-@pytest.mark.parametrize("table", [name for name, table in TABLES.items() if table.cut is not Cut.WHOLE])
+@pytest.mark.parametrize("table", [name for name, table in TABLES.items() if table.cut is not TaskCut.WHOLE])
 def test_rows(spark, table: str, tmp_path: Path):
     """Of all golden scenarios in one job."""
     groups = clusters()

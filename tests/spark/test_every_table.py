@@ -19,7 +19,7 @@ from kraftlog.spark.options import parse_request
 from kraftlog.spark.parts import plan_parts
 from kraftlog.spark.read import read
 from kraftlog.tables.all_tables import TABLES
-from kraftlog.tables.table import Cut
+from kraftlog.tables.table import TaskCut
 from spark_rows import command_line_rows, comparable, plain_rows
 
 EACH_BATCH, WHOLE_FILES = "1", "1g"
@@ -54,7 +54,7 @@ def test_messages_without_secrets():
 def test_rows(folder: Path, table: str, tmp_path: Path):
     expected = comparable(command_line_rows(table, [folder / "log"], tmp_path))
     for range_bytes in (
-        (EACH_BATCH, "4k", WHOLE_FILES) if TABLES[table].cut in (Cut.RANGES, Cut.CHECKS) else (WHOLE_FILES,)
+        (EACH_BATCH, "4k", WHOLE_FILES) if TABLES[table].cut in (TaskCut.RANGES, TaskCut.CHECKS) else (WHOLE_FILES,)
     ):
         found = rows_by_parts(path=str(folder / "log"), table=table, rangeBytes=range_bytes, includeHeaders="true")
         assert comparable(found) == expected
@@ -73,7 +73,9 @@ def test_read_committed(folder: Path, tmp_path: Path):
 
 
 @pytest.mark.sweep(50)
-@pytest.mark.parametrize("table", [name for name, table in TABLES.items() if table.cut in (Cut.RANGES, Cut.CHECKS)])
+@pytest.mark.parametrize(
+    "table", [name for name, table in TABLES.items() if table.cut in (TaskCut.RANGES, TaskCut.CHECKS)]
+)
 @pytest.mark.parametrize("folder", damaged_cases(), ids=name_of)
 def test_damage(folder: Path, table: str, tmp_path: Path):
     expected = comparable(command_line_rows(table, [folder / "log"], tmp_path))

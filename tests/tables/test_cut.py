@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import kraftlog
+from command_line import run_command
 from kraftlog import LogStore
 from kraftlog.log_store.partition import Partition
 from kraftlog.log_store.producer import Producer
@@ -45,9 +46,10 @@ def history(folder: Path, draw: Random) -> tuple[int, int]:
         clock.now += draw.choice((0, 1, 50))
         order = draw.randrange(2)
         for _ in range(draw.randrange(3)):
-            plain.send(ORDERS, value="order", partition=order)
+            ahead = draw.randrange(300)  # the clock of another producer
+            plain.send(ORDERS, value="order", partition=order, timestamp_ms=clock.now + ahead)
+            plain.flush()
             written[order] += 1
-        plain.flush()
         producer = draw.choice(producers)
         if producer not in under_way:
             producer.begin_transaction()
@@ -79,6 +81,12 @@ def committed_offsets(log: kraftlog.Log) -> dict[int, int]:
     for each in offsets:
         found[each["partition"]] = max(each["offset"], found.get(each["partition"], 0))
     return found
+
+
+def holds_nothing_back(log: kraftlog.Log) -> bool:
+    """Whether each record that a read_committed consumer gets has an offset from which on it does."""
+    rows = log.records(["visible_at"], isolation_level="read_committed").to_table()
+    return rows["visible_at"].null_count == 0
 
 
 def is_whole(log: kraftlog.Log) -> bool:
@@ -129,6 +137,7 @@ def test_cuts_at_random_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         time = draw.randint(begin, end)
         before = log.cut(CutTime(Side.AT_OR_BEFORE, time))
         assert is_whole(log.at(before))
+        assert holds_nothing_back(log.at(before))
         moved += any(True for _ in before.notes())
         later_rows = [row for row in rows if row[3] > time]
         for of, asked in before.asked.items():
@@ -150,3 +159,27 @@ def test_cuts_at_random_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     assert later > 1
     time = draw.randint(begin, end)
     is_extracted_whole(log, tmp_path, time)
+
+
+def test_a_fault_after_the_cut_is_reported_once(tmp_path: Path):
+    """What cannot be read at the end moves the cut; each table reports it, and what lies before the cut as well."""
+    history(tmp_path / "store", Random(2))
+    folder = tmp_path / "store" / f"{ORDERS}-0"
+    whole = kraftlog.open(folder).batches().to_pylist()
+    first, last = whole[2], whole[-1]
+    path = next(folder.glob("*.log"))
+    data = bytearray(path.read_bytes())
+    for batch in (first, last):
+        data[batch["position"] + batch["size_in_bytes"] - 1] ^= 1
+    path.write_bytes(data)
+    log = kraftlog.open(tmp_path / "store", cut="end")
+    stream = log.records(["offset"])
+    rows = stream.to_table()
+    assert sorted(fault.position or 0 for fault in stream.faults) == [first["position"], last["position"]]
+    assert "the cut may lie elsewhere" in " ".join(stream.notes)
+    assert rows.num_rows > 0
+    with pytest.raises(kraftlog.RecordError):
+        kraftlog.open(tmp_path / "store").cut("end")
+    done = run_command("records", tmp_path / "store", "--cut", "end", "--columns", "offset")
+    assert done.returncode == 1
+    assert run_command("records", tmp_path / "store", "--cut", "end", "--last", 1).returncode == 2

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from kraftlog.topics import TopicPartition
 from kraftlog.transactions.cut import Cut, CutTime, Side, WholeTransaction, greatest_cut, least_cut
+from kraftlog.transactions.transaction import ABORTED, COMMITTED, MARKER_EPOCH, MISSING, OPEN, Part, Transaction
 
 PARTITIONS = [TopicPartition("t", number) for number in range(3)]
 END = 5
@@ -65,6 +66,23 @@ def test_partitions_that_are_not_given_do_not_count():
     transactions = [WholeTransaction("1:1", ((first, 3), (other, 9)), False, ((other, 100),))]
     assert greatest_cut({first: 5}, transactions) == {first: 5}
     assert least_cut({first: 4}, {first: 5}, transactions) == {first: 4}
+
+
+@pytest.mark.parametrize(
+    ("state", "is_ending"), [(OPEN, True), (MISSING, False), (None, False), (COMMITTED, False), (ABORTED, False)]
+)
+def test_what_a_cut_must_not_tear_of_a_transaction(state: str | None, is_ending: bool):
+    """A marker that is still to come holds the cut back; one that the log lacks for good does not."""
+    of, other = PARTITIONS[:2]
+    ended = Part(of, 1, 0, 1, COMMITTED, 0, 3, 4)
+    last = Part(other, 1, 0, 1, state, 0, 3, 4) if state in (COMMITTED, ABORTED) else Part(other, 1, 0, -1, state, 0, 3)
+    one = Transaction(1, 1, MARKER_EPOCH, [ended, last])
+    whole = WholeTransaction.of(one, [(other, 7)])
+    markers = ((of, 4), (other, 4)) if state in (COMMITTED, ABORTED) else ((of, 4),)
+    assert whole == WholeTransaction("1:1", markers, is_ending, ((other, 7),))
+    aborted = Transaction(1, 1, MARKER_EPOCH, [ended._replace(state=ABORTED)])
+    assert WholeTransaction.of(aborted, [(other, 7)]).input_offsets == ()
+    assert not WholeTransaction.of(Transaction(1, 1, MARKER_EPOCH, [Part(of, 1, 0, -1, OPEN, 0, 3)])).is_ending
 
 
 def test_a_cut_ends_where_a_batch_does():

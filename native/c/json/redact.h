@@ -1,7 +1,7 @@
 /* Redaction of places in JSON documents, for a column of them: what stands at a path becomes null, a mask, or room for
  * the digits of a hash, which the caller puts there.
  *
- * A document with such a place is written anew without the white space between its tokens; all else is copied. One
+ * A document with such a place is rewritten without the white space between its tokens; all else is copied. One
  * without it stays as it is. What is not plain is left to the caller, who has a whole parser: text that is no JSON or
  * no UTF-8, a name that stands twice or has an escape, an escape that a writer of JSON would not use, a hash of an
  * array or object, places of rules that overlap, and deep nesting.

@@ -350,15 +350,6 @@ TRANSACTION = click.option(
 )
 
 
-STATES_ONLY = click.option(
-    "--state",
-    "states",
-    multiple=True,
-    type=click.Choice(["open", "torn", "aborted", "committed"]),
-    help="Only transactions in this state; may be given several times.",
-)
-
-
 class OffsetOrTime(click.ParamType[tuple[str, int]]):
     """A bound in kcat's syntax: beginning, end, an offset, -N, or s@ and e@ with a timestamp."""
 
@@ -469,6 +460,17 @@ READING = applied(
 )
 
 OF_GROUPS = click.option("--group", "groups", multiple=True, metavar="NAME", help="Only this group. Repeatable.")
+
+CHOICES = {
+    "groups": OF_GROUPS,
+    "states": click.option(
+        "--state",
+        "states",
+        multiple=True,
+        type=click.Choice(["open", "torn", "aborted", "committed"]),
+        help="Only transactions in this state. Repeatable.",
+    ),
+}
 
 OFFSETS_ONLY = applied(
     [

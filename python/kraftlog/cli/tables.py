@@ -22,7 +22,7 @@ from kraftlog.cli.redact import redaction_of, redacts
 from kraftlog.cli.report import report_faults
 from kraftlog.cli.typed import TYPED, typed_options
 from kraftlog.codec.options import NO_BOUND, ReadOptions
-from kraftlog.layout.discover import Discovery, LogPaths
+from kraftlog.layout.discover import Discovery, LogPaths, each_path
 from kraftlog.read.partitions import topics_of
 from kraftlog.schema.table import PARTITION
 from kraftlog.tables.all_tables import TABLES, table_named
@@ -31,6 +31,7 @@ from kraftlog.tables.open_log import NAMES_SHOWN
 from kraftlog.tables.open_log import open as open_log
 from kraftlog.tables.read import missing_topic
 from kraftlog.tables.table import Table
+from kraftlog.transactions.cut import CutTime
 
 if TYPE_CHECKING:
     from pyarrow.compute import Expression
@@ -104,6 +105,8 @@ def run_table(
         raise click.UsageError(f"{'--follow' if follows else '--last'} and --transaction exclude each other")
     if rows.committed_only and (follows or last is not None):
         raise click.UsageError(f"{'--follow' if follows else '--last'} and --committed-only exclude each other")
+    if (follows or last is not None) and any(isinstance(path, CutTime) for path in each_path(paths)):
+        raise click.UsageError(f"{'--follow' if follows else '--last'} and --cut exclude each other")
     if follows or last is not None:
         from kraftlog.cli.follow import check_follow, show_followed
         from kraftlog.tables.follow import Follower
@@ -246,16 +249,14 @@ def _command(table: Table) -> click.Command:
     )
 
     def run(paths: LogPaths, output: Output, **given: Any) -> None:
-        states = given.pop("states", ())
+        chosen = among({column: given.pop(name) or None for name, column in table.choices.items()})
         if table.name == "waits" and output.form in (None, SENTENCES):
             if output.columns is None:
                 output = replace(output, form=SENTENCES, columns=["sentence"])
             elif output.form == SENTENCES:
                 raise click.UsageError("--columns does not go with --format text, which has sentences")
-        if table.name == "waits":
-            run_table(table.name, paths, output, given, filter=among({"group": given.pop("groups") or None}))
         if table.name != "offsets":
-            run_table(table.name, paths, output, given, filter=among({"state": states or None}))
+            run_table(table.name, paths, output, given, filter=chosen)
         from kraftlog.cli.reset_plan import wanted_offsets
 
         groups, mapping = given.pop("groups"), given.pop("mapping")
@@ -265,10 +266,7 @@ def _command(table: Table) -> click.Command:
     decorators = [options.PATHS, options.CHANGES if table.is_of_metadata else options.WHICH, options.of_table(table)]
     if table.name == "offsets":
         decorators.append(options.OFFSETS_ONLY)
-    if table.name == "waits":
-        decorators.append(options.OF_GROUPS)
-    if table.name == "transactions":
-        decorators.append(options.STATES_ONLY)
+    decorators += [options.CHOICES[name] for name in table.choices]
     if table.name == "messages":
         decorators.append(options.MESSAGES_ONLY)
     if table.name == "messages" or table.topic is not None:

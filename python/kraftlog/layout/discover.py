@@ -47,7 +47,9 @@ class Discovery:
     metadata_log : list of Segment
         Live segments of the metadata log that was found, also where it is not among those that are wanted.
     notes : list of str
-        What a user should know of the files.
+        Notes for the user on how the files were chosen.
+    faults : list of Fault
+        Faults outside the chosen files that may have changed the choice.
     """
 
     segments: list[Segment] = field(default_factory=list)
@@ -56,6 +58,7 @@ class Discovery:
     not_wanted: list[TopicPartition] = field(default_factory=list)
     metadata_log: list[Segment] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
 
     def without(self, places: set[LogPath]) -> Discovery:
         """Return the discovery without some folders or log directories."""
@@ -88,6 +91,7 @@ class Discovery:
             [*of_all, *wanted(one for one in self.unread if one not in of_all)],
             metadata_log=self.metadata_log,
             notes=self.notes,
+            faults=self.faults,
         )
 
 

@@ -196,7 +196,7 @@ def abort(log_directory: Path, write: WriteId) -> None:
         with _locked(log_directory):
             if _is_there(folder):
                 _remove(folder)
-    except LogDirectoryLockedError:  # a broker holds the lock, so nobody can decide the write any more
+    except LogDirectoryLockedError:  # a broker holds the lock, so nobody else can decide the write
         if _is_there(folder) and not has_manifest(folder):
             _remove(folder)
 

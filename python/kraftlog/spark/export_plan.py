@@ -13,7 +13,7 @@ from kraftlog.read.ranges import Range
 from kraftlog.spark.parts import Part
 from kraftlog.spark.request import Request
 from kraftlog.spark.task import segments_of
-from kraftlog.tables.table import Cut
+from kraftlog.tables.table import TaskCut
 
 PARTITION_COLUMNS = ("topic", "partition")
 
@@ -101,7 +101,7 @@ class ExportPlan:
 def by_partition(request: Request) -> bool:
     """Whether an export makes folders: its columns include topic and partition, and its parts have them."""
     table = request.definition
-    is_of_part = table.has_log_partitions and not table.shows_unread and table.cut is not Cut.REPLICAS
+    is_of_part = table.has_log_partitions and not table.shows_unread and table.cut is not TaskCut.REPLICAS
     return is_of_part and set(PARTITION_COLUMNS) < set(request.columns)
 
 

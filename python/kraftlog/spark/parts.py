@@ -24,13 +24,13 @@ from kraftlog.spark.tables import library_columns
 from kraftlog.tables.committed import CommittedEnds
 from kraftlog.tables.log import Log
 from kraftlog.tables.replica_table import PartitionReplicas, partition_replicas
-from kraftlog.tables.table import Cut, Replicas
+from kraftlog.tables.table import Replicas, TaskCut
 
 LOGGER = logging.getLogger("kraftlog.spark")
 DEFAULT_RANGE_BYTES = 128 << 20  # as Spark cuts files
 MANY_SEGMENTS = 512  # enough tasks for a cluster; to cut a cold segment of 1 GiB takes the driver a second
 PARTITIONS_AT_ONCE = 8
-_RANGES = (Cut.RANGES, Cut.CHECKS)
+_RANGES = (TaskCut.RANGES, TaskCut.CHECKS)
 SMALL_RANGE_BYTES = 4096  # reading fewer is not worth a retry with larger steps
 
 
@@ -103,12 +103,12 @@ def plan_parts(request: Request, fold: Fold = in_threads) -> list[Part]:
         raise error_from_fault(unreadable[0])
     parts = [Part(WholePartition(()), request.options, unreadable)] if unreadable else []
     table, faults, notes = request.definition, list[Fault](), list[str]()
-    if table.cut is Cut.WHOLE:  # topics have names in any partition
+    if table.cut is TaskCut.WHOLE:  # topics have names in any partition
         options = request.interval.of_fold(request.options, table)
         files = _files(request, log, notes)
         metadata_log = files.metadata_log if table.replicas is Replicas.CHOSEN_BY_TABLE else ()
         parts.append(Part(WholePartition(tuple(files.segments), tuple(metadata_log)), options))
-    elif table.cut is Cut.REPLICAS:
+    elif table.cut is TaskCut.REPLICAS:
         options = request.interval.of_fold(request.options, table)
         for of_partition in partition_replicas(log.found, request.columns, faults, []):
             if request.narrowing.wants(*of_partition.of):
@@ -144,7 +144,7 @@ def _files(request: Request, log: Log, notes: list[str]) -> Discovery:
     """Return the files of what is asked for, with what lines lack from other replicas; notes receive what that is."""
     table = request.definition
     found = log.files_of(table)
-    if table.cut is not Cut.WHOLE:
+    if table.cut is not TaskCut.WHOLE:
         wanted = [one for one in found.segments if request.narrowing.wants(one.topic, one.partition)]
         found = replace(found, segments=wanted)
     if table.replicas is Replicas.LINE:
@@ -176,7 +176,9 @@ def maps_of(request: Request, wanted: Wanted, fold: Fold = in_threads) -> Maps:
     columns = library_columns(request.columns)
     maps: Maps = [
         TransactionMap(group, every="visible_at" in columns, strict=options.strict)
-        if request.definition.cut is Cut.RANGES and needs_transactions(options, columns) and not is_metadata(group[0])
+        if request.definition.cut is TaskCut.RANGES
+        and needs_transactions(options, columns)
+        and not is_metadata(group[0])
         else None
         for group, options in wanted
     ]
@@ -255,13 +257,13 @@ def _works(
         ranges = list(PartitionRanges(transactions, options, range_bytes, [], all_at_once=True).ranges())
         faults += transactions.faults
         yield from ranges
-    elif request.definition.cut is Cut.RANGES and needs_transactions(options, library_columns(request.columns)):
+    elif request.definition.cut is TaskCut.RANGES and needs_transactions(options, library_columns(request.columns)):
         yield from metadata_ranges(group, options, range_bytes, faults)
     elif cut in _RANGES:
         yield from plan_at_once(group, options, range_bytes)
-    elif cut is Cut.SEGMENTS:
+    elif cut is TaskCut.SEGMENTS:
         yield from plan(group, options, None)
-    if cut in (Cut.PARTITIONS, Cut.CHECKS):
+    if cut in (TaskCut.PARTITIONS, TaskCut.CHECKS):
         yield WholePartition(tuple(group))
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.spark.narrowing import Narrowing
 from kraftlog.spark.request import Request
-from kraftlog.tables.table import Cut
+from kraftlog.tables.table import TaskCut
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
@@ -41,7 +41,7 @@ def narrowed(request: Request, filters: Iterable[Filter]) -> Request:
     Those that one task reads, such as lag, need not look at logs of other groups, topics and partitions.
     """
     table = request.definition
-    is_whole = table.cut is Cut.WHOLE
+    is_whole = table.cut is TaskCut.WHOLE
     for condition in filters if table.has_log_partitions or is_whole else ():
         path: tuple[str, ...] = getattr(condition, "attribute", ())  # that a filter does not hold has none
         if len(path) != 1:

@@ -23,7 +23,7 @@ from kraftlog.tables.message_tables import note_bad_messages
 from kraftlog.tables.read import Read
 from kraftlog.tables.replica_table import PartitionReplicas, rows_of_partition
 from kraftlog.tables.stage import Redacted, Stage, through
-from kraftlog.tables.table import Cut
+from kraftlog.tables.table import TaskCut
 from kraftlog.tables.typed_rows import Typed
 from kraftlog.tables.user_options import catalog_of
 
@@ -59,7 +59,7 @@ def read(request: Request, part: Part, faults: list[Fault]) -> Iterator[pa.Recor
 
 def _read_range(request: Request, part: Part, work: Range, faults: list[Fault]) -> Iterator[pa.RecordBatch]:
     target, cut = request.schema, request.definition.cut
-    if cut is Cut.RANGES:
+    if cut is TaskCut.RANGES:
         stages: list[Stage] = [] if request.redaction is None else [Redacted(request.redaction)]
         if request.typed is not None:
             stages.append(Typed(request.typed))
@@ -71,7 +71,7 @@ def _read_range(request: Request, part: Part, work: Range, faults: list[Fault]) 
         wanted = Read(request.definition, Discovery([work.segment]), columns, part.options, faults)
         for batch in through(stages, records)(wanted):
             yield as_spark(batch, target)
-    elif cut is Cut.CHECKS:
+    elif cut is TaskCut.CHECKS:
         for _ in read_range(work, schema.RECORDS.select([]), part.options, faults):
             pass
         if work.is_first:
@@ -87,7 +87,7 @@ def _read_partition(
     request: Request, part: Part, work: WholePartition, faults: list[Fault]
 ) -> Iterator[pa.RecordBatch]:
     segments = list(work.segments)
-    if request.definition.cut is Cut.CHECKS:
+    if request.definition.cut is TaskCut.CHECKS:
         faults += transaction_faults(segments)
         note_bad_messages(segments, part.options, faults, 1, catalog_of(request.definitions))
         yield from errors_table(faults, request.schema.names).to_batches()
@@ -112,14 +112,14 @@ def _scan(
     stream = log.scan(request.table, request.columns, part.options, filter=filter)
     yield from stream.batches()
     faults += stream.faults
-    for note in stream.notes if request.definition.cut is Cut.WHOLE else ():
+    for note in stream.notes if request.definition.cut is TaskCut.WHOLE else ():
         LOGGER.warning("%s", note)
 
 
 def _read_left_alone(request: Request, faults: list[Fault]) -> Iterator[pa.RecordBatch]:
     """Return files that are not read, for the table errors; renamed ones, for the table segments."""
     log = request.log()
-    if request.definition.cut is Cut.CHECKS:
+    if request.definition.cut is TaskCut.CHECKS:
         yield from errors_table(log.left_alone(), request.columns).to_batches()
     else:
         aside = Log(Discovery(set_aside=log.found.set_aside))

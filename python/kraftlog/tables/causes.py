@@ -124,7 +124,7 @@ class OpenTransaction:
 
 @dataclass(frozen=True)
 class LogState:
-    """What is known of the log of a partition; offsets are None where they cannot be read.
+    """The state of the log of a partition; offsets are None where they cannot be read.
 
     Attributes
     ----------
@@ -148,7 +148,7 @@ class LogState:
 
 @dataclass(frozen=True)
 class GroupState:
-    """What is known of a group in a partition.
+    """The state of a group in a partition.
 
     Attributes
     ----------
@@ -271,7 +271,7 @@ def counted(records: int) -> str:
 
 
 def moment(milliseconds: int) -> str:
-    """Return a time as sentences have it, in UTC.
+    """Return a time in UTC, for a sentence.
 
     Examples
     --------

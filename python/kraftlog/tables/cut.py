@@ -137,7 +137,7 @@ def _committed(one: Transaction, commits: Commits) -> list[tuple[TopicPartition,
     return [(TopicPartition(row["topic"], row["partition"]), row["offset"]) for row in rows]
 
 
-def files_at(found: Discovery, cut: Cut) -> Discovery:
+def files_at(found: Discovery, cut: Cut, faults: Iterable[Fault] = ()) -> Discovery:
     """Return files as they were at a cut: what lies after it is not there.
 
     Partitions that are not of the cut stay as they are. Transactions that are open at the cut count as aborted.
@@ -146,6 +146,9 @@ def files_at(found: Discovery, cut: Cut) -> Discovery:
     ----------
     found : Discovery
     cut : Cut
+    faults : iterable of Fault
+        Faults that were found when the cut was computed. Readers of the files find those before the cut again; the
+        others are kept with the files, so that each table reports them.
 
     Raises
     ------
@@ -156,7 +159,14 @@ def files_at(found: Discovery, cut: Cut) -> Discovery:
     for group in by_partition(found.segments):
         end = None if group[0].topic_partition is None else cut.ends.get(group[0].topic_partition)
         segments += group if end is None else _segments_at(group, end)
-    return replace(found, segments=segments, notes=[*found.notes, *cut.notes()])
+    sizes = {(one.topic, one.partition, one.base_offset): one.size for one in segments}
+
+    def is_read(fault: Fault) -> bool:
+        size = sizes.get((fault.topic, fault.partition, fault.segment_base_offset))
+        return size is not None and (fault.position or 0) < size
+
+    after = [fault for fault in faults if not is_read(fault)]
+    return replace(found, segments=segments, notes=[*found.notes, *cut.notes()], faults=[*found.faults, *after])
 
 
 def _segments_at(group: list[Segment], end_offset: int) -> list[Segment]:

@@ -71,7 +71,7 @@ class JsonPath:
         Raises
         ------
         ValueError
-            When no path stands there.
+            When there is no path.
 
         Examples
         --------

@@ -200,14 +200,16 @@ class Log(RecordTables):
         return replace(cut, unknown=tuple(notes))
 
     def cut_at(self, time: CutTime) -> Self:
-        """Return the log at the cut for a time, with a note if faults may have changed the cut."""
+        """Return the log at the cut for a time; faults that may have changed the cut are noted and reported."""
+        from kraftlog.tables.cut import files_at
+
         faults: list[Fault] = []
         cut = self.cut(time, faults=faults)
         if faults:
             count = f" (the first of {len(faults)} faults)" if len(faults) > 1 else ""
             moved = f"the cut may lie elsewhere than in the whole log: {faults[0].message}{count}"
             cut = replace(cut, unknown=(*cut.unknown, moved))
-        return self.at(cut)
+        return type(self)(files_at(self.found, cut, faults), self.catalog)
 
     def at(self, cut: Cut) -> Self:
         """Return the log at a cut.

@@ -1,4 +1,4 @@
-"""What is known of partitions and of the groups that read them, as ``cause_of`` takes it; read when it is asked for."""
+"""The states of partitions and of the groups that read them, for ``cause_of``; read on first use."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Search:
         name; an empty name means any header.
     json_path : str or sequence of str
         ``PATH=TEXT``: the value is a JSON document that has at the path a text, number, true, false or null that is
-        equal; ``PATH`` alone: anything stands there. ``PATH>100``, and ``>=``, ``<``, ``<=``, ``!=``: numbers are
+        equal; ``PATH`` only: the path exists. ``PATH>100``, and ``>=``, ``<``, ``<=``, ``!=``: numbers are
         compared as numbers, texts as texts.
     key_equals : str, bytes or sequence of these
         Whole keys.

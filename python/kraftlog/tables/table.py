@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kraftlog.schema.table import TableSchema
 
 
-class Cut(Enum):
+class TaskCut(Enum):
     """How Spark divides a table into tasks."""
 
     RANGES = auto()
@@ -68,7 +68,7 @@ class Table:
         Module of ``kraftlog.tables`` and function that returns the rows of a ``Read``.
     options : type
         A ``TypedDict`` with the options, for all interfaces.
-    cut : Cut
+    cut : TaskCut
     replicas : Replicas
     narrows : Narrows
     topic : str or None
@@ -83,6 +83,8 @@ class Table:
         Whether its rows are faults.
     shows_unread : bool
         Whether it also has rows for ignored files.
+    choices : mapping of str to str
+        Options of the command that choose rows, and the columns with the chosen values.
     defaults : mapping
         Defaults of options that differ from ``ReadOptions``.
     task, command, summary, example : str
@@ -95,7 +97,7 @@ class Table:
     columns: str | TableSchema = field(repr=False)
     rows: str
     options: type
-    cut: Cut
+    cut: TaskCut
     replicas: Replicas = Replicas.LINE
     narrows: Narrows = Narrows.NOTHING
     topic: str | None = None
@@ -104,6 +106,7 @@ class Table:
     is_of_metadata: bool = False
     is_of_faults: bool = False
     shows_unread: bool = False
+    choices: Mapping[str, str] = field(default_factory=dict)
     defaults: Mapping[str, object] = field(default_factory=dict)
     task: str
     command: str

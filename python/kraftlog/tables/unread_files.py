@@ -27,8 +27,8 @@ def note_unreadable(found: Discovery, faults: list[Fault], *, strict: bool) -> N
 
 
 def unreadable(found: Discovery) -> list[Fault]:
-    """Return the folders that could not be listed."""
-    return [_as_row(item) for item in found.unread if item.is_fault]
+    """Return the folders that could not be listed, and faults outside the files that may have changed their choice."""
+    return [*found.faults, *(_as_row(item) for item in found.unread if item.is_fault)]
 
 
 def _as_row(item: Unread) -> Fault:
