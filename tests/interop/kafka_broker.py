@@ -23,6 +23,7 @@ NODE = 1
 CLUSTER = "a3JhZnRsb2ctaW50ZXJvcA"  # any 16 bytes in base64
 START_LIMIT = 60.0
 STOP_LIMIT = 60.0
+MARKERS_LIMIT = 60.0
 _STATIC_QUORUM = "controller.quorum.voters", f"{NODE}@127.0.0.1:{{controller}}"
 _DYNAMIC_QUORUM = "controller.quorum.bootstrap.servers", "127.0.0.1:{controller}"
 # With these a node has ACLs, and lets the tests do anything all the same.
@@ -179,6 +180,20 @@ class Broker(Node):
         lines = self._run("Transactions", *topics)
         ids = [line for line in lines if "transactional_id" in line]
         return [line for line in lines if "transactional_id" not in line], ids
+
+    def ended_transactions(self, topics: Iterable[str], *, known: Iterable[str] = ()) -> list[Line]:
+        """Return what the coordinator says of transactional ids once the markers of all decided transactions are written.
+
+        A coordinator that has just been elected knows no id at all: wait for those that are ``known``.
+        """
+        deadline = time.monotonic() + MARKERS_LIMIT
+        while True:
+            _, ids = self.transactions(topics)
+            is_decided = any(line["state"].startswith("Prepare") for line in ids)
+            if not is_decided and {line["transactional_id"] for line in ids}.issuperset(known):
+                return ids
+            assert time.monotonic() < deadline, ids
+            time.sleep(0.1)
 
     def groups(self) -> list[Line]:
         """Return what the broker says of groups, their members and their offsets: see Groups.java."""

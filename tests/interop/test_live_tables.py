@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -28,7 +27,6 @@ PROPERTIES = WITH_ACLS | {
     "group.consumer.max.session.timeout.ms": SESSION_MS,
     "group.consumer.session.timeout.ms": SESSION_MS,
 }
-LIMIT = 60.0
 WHEN = ["running", "stopped", "restarted"]
 
 
@@ -97,11 +95,7 @@ def _offset(group: str, topic: str, partition: int, offset: int, metadata: str =
 
 
 def _look(broker: Broker) -> Seen:
-    deadline = time.monotonic() + LIMIT
-    _, ids = broker.transactions(NAMES)
-    while any(line["state"].startswith("Prepare") for line in ids):  # the markers are still being written
-        assert time.monotonic() < deadline, ids
-        _, ids = broker.transactions(NAMES)
+    ids = broker.ended_transactions(NAMES)
     return Seen(broker.groups(), ids, broker.cluster_state(), _tables(broker.log_dir))
 
 

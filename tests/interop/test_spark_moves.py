@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -79,7 +78,7 @@ def live(broker: Broker) -> Iterator[Live]:
         )
         broker.produce(_mixed())
         broker.produce(real_transactions.program())
-        _wait_for_markers(broker)
+        broker.ended_transactions([REAL])
         yield Live(broker)
 
 
@@ -103,13 +102,6 @@ def _growth(turn: int) -> Iterator[Line]:
             yield from (next(of_partition) for _ in range(25))
         if transactional:
             yield {"transaction": step}
-
-
-def _wait_for_markers(broker: Broker) -> None:
-    """Wait until the coordinator has written the markers of all transactions that it was told to end."""
-    deadline = time.monotonic() + LIMIT
-    while any(line["state"].startswith("Prepare") for line in broker.transactions([REAL])[1]):
-        assert time.monotonic() < deadline, "the markers are still being written"
 
 
 def _rows(frame: Any) -> list[dict[str, Any]]:
