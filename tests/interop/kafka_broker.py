@@ -182,7 +182,7 @@ class Broker(Node):
         return [line for line in lines if "transactional_id" not in line], ids
 
     def ended_transactions(self, topics: Iterable[str], *, known: Iterable[str] = ()) -> list[Line]:
-        """Return what the coordinator says of transactional ids once the markers of all decided transactions are written.
+        """Return what the coordinator says of transactional ids once every decided transaction has its markers.
 
         A coordinator that has just been elected knows no id at all: wait for those that are ``known``.
         """
