@@ -21,6 +21,7 @@ VERSION = 1  # in the name of every file; to be raised when the contents change
 BATCH_BYTES = 8 << 10
 GROUPS, TOPICS, PARTITIONS = 50, 10, 10
 KEYS = GROUPS * TOPICS * PARTITIONS
+LEAST_RECORDS = 20 * KEYS  # keys are drawn: so many hold every one of them
 STRETCH = 1_000  # records: most of them plain, then a transaction of the others
 IN_TRANSACTION = 100
 STRETCHES_AT_ONCE = 100
@@ -37,8 +38,8 @@ class OffsetsLog:
 
     @classmethod
     def of_records(cls, records: int) -> OffsetsLog:
-        """Return one of about so many."""
-        return cls(max(records // STRETCH, 1) * STRETCH)
+        """Return one of about so many, and of no fewer than hold every key."""
+        return cls(max(records, LEAST_RECORDS) // STRETCH * STRETCH)
 
 
 def path(log: OffsetsLog) -> Path:

@@ -38,7 +38,7 @@ from rounds import interleave
 WIDTH = 132
 SMALL_MEGABYTES = 2  # of batches of one record
 QUICK = {"megabytes": 20.0, "rounds": 3, "log_bytes": 512 << 20, "opened": 1_000}
-SMOKE = {"megabytes": 2.0, "rounds": 1, "log_bytes": 64 << 20, "opened": 100}
+SMOKE = {"megabytes": 8.0, "rounds": 1, "log_bytes": 64 << 20, "opened": 100}
 ALONE = {  # on no log
     "varint": lambda megabytes, _: works.varint(megabytes),
     "plan": lambda megabytes, _: transactional.plan(megabytes),
