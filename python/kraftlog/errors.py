@@ -3,8 +3,9 @@
 Numbers, codes and messages of codec faults are defined in ``native/c/base/status.h``. Faults of whole files and logs
 are defined where they are found, in ``kraftlog.read``:
 
-- files: ``unreadable_file``, ``batch_cut_off``, ``not_read``, ``bad_index``, ``index_mismatch``,
-  ``txnindex_mismatch``, ``bad_snapshot``, ``snapshot_mismatch``, ``not_recovered``, ``not_extracted``;
+- files: ``unreadable_file``, ``batch_cut_off``, ``missing_batches``, ``not_read``, ``bad_index``,
+  ``index_mismatch``, ``txnindex_mismatch``, ``bad_snapshot``, ``snapshot_mismatch``, ``not_recovered``,
+  ``not_extracted``;
 - offsets: ``offset_goes_back``, ``bad_last_offset_delta``;
 - producers: ``sequence_gap``, ``bad_producer_epoch``, ``not_transactional``; transactions: ``torn_transaction``;
 - messages of internal topics: ``bad_message``;

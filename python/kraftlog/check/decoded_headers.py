@@ -15,7 +15,8 @@ from kraftlog.codec.options import ReadOptions
 from kraftlog.disk.disk import ReadableFile
 from kraftlog.errors import RECORD_FAULTS, Fault, RecordError, error_from_fault
 from kraftlog.read.ranges import Range
-from kraftlog.read.records import Progress, cut_off_batch, notes_of
+from kraftlog.read.records import Progress, notes_of
+from kraftlog.read.segment_end import end_fault
 from kraftlog.read.segment_reader import located, relocated, segment_file
 from kraftlog.schema import RECORDS
 
@@ -50,6 +51,7 @@ def decoded_headers(
     """
     segment, rest = part.segment, np.empty(0, HEADER_DTYPE)
     found: list[Fault] = []
+    damage: list[Fault] = []  # the last of it
     unreadable: list[Fault] = []
     with segment_file(segment, unreadable, strict=options.strict) as file:
         plan = DecodePlan(RECORDS.select([]), options, every_batch=True, only_markers=True)
@@ -58,6 +60,7 @@ def decoded_headers(
         try:
             for rows in decoder.chunks(found):
                 yield [located(segment, fault) for fault in found], _with_undecoded(file, rows.headers, found)
+                damage = found[-1:] or damage
                 found.clear()
                 if on_progress:
                     on_progress(decoder.position - done)
@@ -65,11 +68,11 @@ def decoded_headers(
         except RecordError as error:
             raise relocated(segment, error) from None
         rest = _with_undecoded(file, rest, found)
-        cut_off = cut_off_batch(segment, decoder.torn_at, file)
-        if cut_off is not None:
+        at_end = end_fault(segment, decoder, found or damage, file, options)
+        if at_end is not None:
             if options.strict:
-                raise error_from_fault(cut_off)
-            unreadable.append(cut_off)
+                raise error_from_fault(at_end)
+            unreadable.append(at_end)
         elif notes is not None:
             notes.extend(notes_of(segment, decoder, file))
     yield [*(located(segment, fault) for fault in found), *unreadable], rest

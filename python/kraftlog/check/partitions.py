@@ -22,6 +22,7 @@ from kraftlog.metadata_log.faults import metadata_faults
 from kraftlog.read.partitions import by_partition, is_metadata
 from kraftlog.read.ranges import Range, plan, relevant
 from kraftlog.read.records import Progress
+from kraftlog.read.segment_end import MISSING_BATCHES
 from kraftlog.read.segment_reader import located, segment_file
 from kraftlog.topics import COORDINATOR_TOPICS
 from kraftlog.transactions.sequences import SequenceCheck
@@ -130,8 +131,10 @@ class _PartitionCheck:
         self._offsets.begin(segment)
         found += self._begin_producers(segment)
         skipped: list[int] = []
+        is_short = False  # its end is missing, as the index shows: one fault for all entries
         for unread, headers in passes:
             yield from unread
+            is_short |= any(fault.error == MISSING_BATCHES for fault in unread)
             skipped = [fault.position for fault in unread if fault.position is not None]
             self._checks_producers &= all(fault.error in SOUND_HEADER for fault in unread)
             if not len(headers):
@@ -145,7 +148,7 @@ class _PartitionCheck:
                 for fault in (*self._offsets.add(headers), *unlike, *self._odd(headers)):
                     yield located(segment, fault)
         if self._compares:
-            behind = list(index.finish(skipped))
+            behind = [] if is_short else list(index.finish(skipped))
             found += behind if behind and _growth(segment) == 0 else []
         txnindex, odd = _txnindex(segment)
         yield from (located(segment, fault) for fault in (*found, *odd))

@@ -68,6 +68,7 @@ class HeaderScan:
         self._scanner = Scanner(buffer, start, end, check, salvage)
         self.faults: list[Fault] = []
         self.gave_up_at = -1
+        self._next_offset = -1
 
     @property
     def size(self) -> int:
@@ -83,6 +84,11 @@ class HeaderScan:
     def consumed(self) -> int:
         """End of the last complete batch of the walk, in bytes."""
         return self.torn_at if self.torn_at >= 0 else self._scanner.position
+
+    @property
+    def reached(self) -> tuple[int, int]:
+        """End of the last complete batch, in bytes, and the offset after the last sound one; -1 before it."""
+        return self.consumed, self._next_offset
 
     @property
     def salvaged_at(self) -> int:
@@ -102,6 +108,9 @@ class HeaderScan:
         more = True
         while more:
             headers, more, found = self._scanner.run(at_once)
+            sound = np.flatnonzero(headers["crc_ok"] != 0)
+            if len(sound):
+                self._next_offset = int(last_offsets(headers[sound[-1:]])[0]) + 1
             if isinstance(found, BaseException):
                 if len(headers):
                     yield headers

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.codec.headers import last_offsets
@@ -198,10 +199,10 @@ class PartitionFolder:
         if any(state == names.SWAP for _, state in logs):
             unfinished = [base_offset for base_offset, state in (*logs, *others) if state == names.CLEANED]
             self._take_swaps(min(unfinished, default=None), checkpointed.log_start_offset)
-        last = len(self.segments) - 1
-        for number, segment in enumerate(self.segments):
+        end_offsets = [segment.base_offset for segment in self.segments[1:]]
+        for number, (segment, end_offset) in enumerate(zip_longest(self.segments, end_offsets)):
             settled = 0 if segment.is_swap else checkpointed.settled_offset
-            self.segments[number] = replace(segment, is_closed=number < last, settled_offset=settled)
+            self.segments[number] = replace(segment, end_offset=end_offset, settled_offset=settled)
         self._beside = {base_offset: kinds for (base_offset, state), kinds in others.items() if not state}
 
     def _take_swaps(self, unfinished: int | None, log_start_offset: int) -> None:

@@ -57,8 +57,8 @@ class Segment:
     log_start_offset : int
         Log start offset of the partition from ``log-start-offset-checkpoint``; 0 without an entry. A consumer does not
         see the records before it.
-    is_closed : bool
-        Whether a live segment follows it in its folder.
+    end_offset : int or None
+        Where its batches end, of a closed segment: the base offset of the live segment that follows it in its folder.
     settled_offset : int
         Up to this offset, index files are on disk as the broker wrote them: the recovery point, or the largest offset
         after a clean shutdown or in a remote tier. The segment's index files are trusted if its end is not after this
@@ -82,7 +82,7 @@ class Segment:
     state: str = ""
     kinds_beside: tuple[str, ...] = ()
     log_start_offset: int = 0
-    is_closed: bool = False
+    end_offset: int | None = None
     settled_offset: int = 0
     stored: tuple[tuple[str, LogPath], ...] = ()
     first_byte: int | None = None
@@ -93,6 +93,11 @@ class Segment:
         """The base offset in its file name."""
         parsed = None if self.first_byte is None else names.parse_segment_file(self.file_name)
         return self.base_offset if parsed is None else parsed.base_offset
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether a live segment follows it in its folder."""
+        return self.end_offset is not None
 
     @property
     def path(self) -> LogPath:

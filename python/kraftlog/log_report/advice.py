@@ -155,6 +155,12 @@ _BY_ERROR = {
         f"More segments follow, so this is no torn tail: records are missing. {_REPLICA}",
         _rescue,
     ),
+    "missing_batches": Advice(
+        "segment without its last batches",
+        "segments without their last batches",
+        f"Its index files, or the next segment, show that they were there: records are missing. {_REPLICA}",
+        _rescue,
+    ),
     "unreadable_file": Advice(
         "file that cannot be read",
         "files that cannot be read",

@@ -15,12 +15,13 @@ from kraftlog.disk.in_order import SEGMENTS_AT_ONCE, in_order
 from kraftlog.disk.part_path import PartPath
 from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import Fault
+from kraftlog.layout.index_files import PREALLOCATED
 from kraftlog.layout.names import printable
 from kraftlog.layout.segment import Segment
 from kraftlog.read.held_offsets import OffsetSet, Stretch, lacks_records
 from kraftlog.read.lineage import NO_EPOCH
 from kraftlog.read.partitions import Partition, Replica
-from kraftlog.read.records import cut_off_batch
+from kraftlog.read.segment_end import MISSING_BATCHES, end_fault
 from kraftlog.read.segment_reader import scanned, segment_file
 from kraftlog.topics import CLUSTER_METADATA
 
@@ -126,7 +127,7 @@ class _Content(NamedTuple):
     batches: Runs
     """The sound ones, one by one."""
     damaged: Runs
-    """Those whose checksum does not match, as their headers have them."""
+    """Those whose checksum does not match, as their headers have them, and those that are missing at the end."""
     faults: list[Fault]
     cleaned_until: int
     """Behind the last batch, where a batch lacks records: only a cleaner leaves such a batch, and it cleans from the
@@ -149,9 +150,12 @@ def _content_of(number: int, segment: Segment, check_crc: bool) -> _Content:
             batches["first_epoch"] = batches["last_epoch"] = headers["partition_leader_epoch"]
             sound.append(batches[is_sound])
             damaged.append(batches[~is_sound])
-        cut_off = cut_off_batch(segment, scan.torn_at, file)
-        if cut_off is not None:
-            faults.append(cut_off)
+        at_end = end_fault(segment, scan, scan.faults, file)
+        if at_end is not None:
+            faults.append(at_end)
+            if at_end.error == MISSING_BATCHES:
+                end, first_offset, end_offset = at_end.position, at_end.base_offset, segment.end_offset
+                damaged.append(np.array([(number, end, end, first_offset, end_offset, NO_EPOCH, NO_EPOCH)], _RUN))
     batches = np.concatenate(sound)
     return _Content(batches, np.concatenate(damaged), faults, int(batches["end_offset"].max()) if is_cleaned else 0)
 
@@ -237,9 +241,9 @@ class _Gap:
     Attributes
     ----------
     is_damaged : bool
-        Whether there are unreadable bytes between the runs.
+        Whether batches between the runs are unreadable, or known to be missing.
     damaged : Runs
-        Damaged batches among them, from their headers.
+        Damaged batches among them, from their headers, and missing ones at the ends of segments.
     is_before : bool
         Whether it is before the first segment.
     """
@@ -389,7 +393,7 @@ def _joined(partition: Partition, filled: Sequence[_Filled]) -> HealedLine:
     pieces = _Pieces(partition, [graft for one in filled if one.gap.is_before for graft in one.grafts])
     for gap, grafts, replaced, is_healed in filled:
         if gap.before is not None:
-            pieces.read_to(gap.before)
+            pieces.read_to(gap.before, is_healed=is_healed)
         pieces.add(grafts)
         if is_healed:
             pieces.skip_to(gap.after)
@@ -421,12 +425,14 @@ class _Pieces:
             first = min(graft.offsets.first_offset for graft in before)
             self._log_start = max(self._log_start, start if start > first else 0)
 
-    def read_to(self, run: np.void) -> None:
-        """Read the line up to the end of a run."""
+    def read_to(self, run: np.void, *, is_healed: bool) -> None:
+        """Read the line up to the end of a run, after which nothing is missing if the gap there is healed."""
         number, byte = int(run["segment"]), int(run["end"])
         self._read_segments(number)
-        self._piece(self._segments[number], self._byte, byte)
-        self._byte, self._offset = byte, int(run["end_offset"])
+        segment, end_offset = self._segments[number], int(run["end_offset"])
+        is_end = byte == segment.size and not is_healed
+        self._piece(segment, self._byte, byte, segment.end_offset if is_end else end_offset)
+        self._byte, self._offset = byte, end_offset
 
     def skip_to(self, run: np.void) -> None:
         """Continue with the line at the start of a run."""
@@ -436,13 +442,14 @@ class _Pieces:
         """Read the line up to the start of a batch, and continue after it."""
         number = int(damaged["segment"])
         self._read_segments(number)
-        self._piece(self._segments[number], self._byte, int(damaged["start"]))
+        if self._byte < damaged["start"]:
+            self._piece(self._segments[number], self._byte, int(damaged["start"]), self._offset)
         self._byte = int(damaged["end"])
 
     def add(self, grafts: Sequence[Graft]) -> None:
         """Read ranges of other replicas."""
         for graft in grafts:
-            self._take(graft.segment, graft.start, graft.end, graft.offsets.first_offset)
+            self._take(graft.segment, graft.start, graft.end, *graft.offsets)
             self._grafted = graft.offsets.end_offset
         self._offset = max(self._offset, self._grafted)
 
@@ -454,20 +461,22 @@ class _Pieces:
     def _read_segments(self, behind: int) -> None:
         while self._number < behind:
             segment = self._segments[self._number]
-            self._piece(segment, self._byte, segment.size)
+            self._piece(segment, self._byte, segment.size, segment.end_offset)
             self._number, self._byte = self._number + 1, 0
 
-    def _piece(self, segment: Segment, start: int, end: int) -> None:
+    def _piece(self, segment: Segment, start: int, end: int, end_offset: int | None) -> None:
         if start < end or end == segment.size == 0:
             base_offset = self._offset if start else max(segment.base_offset or 0, self._grafted)
-            self._take(segment, start, end, base_offset)
+            self._take(segment, start, end, base_offset, end_offset)
 
-    def _take(self, segment: Segment, start: int, end: int, base_offset: int) -> None:
+    def _take(self, segment: Segment, start: int, end: int, base_offset: int, end_offset: int | None) -> None:
         is_whole = start == 0 and end == segment.size
         if not is_whole or base_offset > (segment.base_offset or 0):
             segment = _part(segment, start, end, base_offset)
         if segment.folder != self._folder:
-            segment = replace(segment, folder=self._folder, stored=segment.stored or _stored(segment), is_closed=True)
+            segment = replace(segment, folder=self._folder, stored=segment.stored or _stored(segment))
+        if segment.end_offset != end_offset:
+            segment = replace(segment, end_offset=end_offset)
         if segment.log_start_offset != self._log_start:
             segment = replace(segment, log_start_offset=self._log_start)
         self._found.append(segment)
@@ -478,15 +487,18 @@ def _stored(segment: Segment) -> tuple[tuple[str, LogPath], ...]:
 
 
 def _part(segment: Segment, start: int, end: int, base_offset: int) -> Segment:
-    """Return a range of a segment; of the files next to it, only a snapshot of its beginning belongs to the range."""
+    """Return a range of a segment; of the files next to it, only a snapshot of its beginning belongs to the range.
+
+    Index files are listed as stored: their entries show whether batches are missing at the end.
+    """
     path = PartPath.of(segment.path, start=start, end=end)
     kinds = ("snapshot",) if base_offset == segment.base_offset and "snapshot" in segment.beside else ()
+    indexes = [(kind, path) for kind, path in segment.beside.items() if kind in PREALLOCATED]
     return replace(
         segment,
         size=end - start,
         base_offset=base_offset,
         kinds_beside=kinds,
-        is_closed=segment.is_closed or end < segment.size,
-        stored=(("log", path), *((kind, segment.beside[kind]) for kind in kinds)),
+        stored=(("log", path), *indexes, *((kind, segment.beside[kind]) for kind in kinds)),
         first_byte=start,
     )

@@ -12,7 +12,7 @@ from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.codec.headers import Headers, last_offsets
 from kraftlog.errors import Fault
 from kraftlog.layout.segment import Segment
-from kraftlog.read.records import cut_off_batch
+from kraftlog.read.segment_end import MISSING_BATCHES, end_fault
 from kraftlog.read.segment_reader import scanned, segment_file
 
 
@@ -93,10 +93,13 @@ class HeldOffsets(NamedTuple):
     cleaned_until : int
         The offset after the last batch, if a batch lacks records: only a cleaner leaves such a batch, and it cleans
         from the beginning of the log.
+    missing : OffsetSet
+        Offsets that are missing at the end of the file, and that no cleaner has removed.
     """
 
     offsets: OffsetSet
     cleaned_until: int
+    missing: OffsetSet
 
 
 def lacks_records(headers: Headers) -> npt.NDArray[np.bool_]:
@@ -126,17 +129,20 @@ def held_offsets(segment: Segment, faults: list[Fault], *, check_crc: bool) -> H
     """
     found: list[Headers] = []
     is_cleaned = False
+    missing = OffsetSet([], [])
     with segment_file(segment, faults, strict=False) as file:
         scan = HeaderScan(file, check_crc=check_crc)
         for headers in scanned(segment, scan, faults):
             is_sound = headers["crc_ok"] != 0
             is_cleaned |= bool((is_sound & lacks_records(headers)).any())
             found.append(headers[is_sound][["base_offset", "last_offset_delta"]].copy())
-        cut_off = cut_off_batch(segment, scan.torn_at, file)
-        if cut_off is not None:
-            faults.append(cut_off)
+        at_end = end_fault(segment, scan, scan.faults, file)
+        if at_end is not None:
+            faults.append(at_end)
+            if at_end.error == MISSING_BATCHES:
+                missing = OffsetSet([at_end.base_offset or 0], [segment.end_offset or 0])
     if not sum(map(len, found)):
-        return HeldOffsets(OffsetSet([], []), 0)
+        return HeldOffsets(OffsetSet([], []), 0, missing)
     firsts = np.concatenate([headers["base_offset"] for headers in found])
     ends = np.concatenate([last_offsets(headers) for headers in found]) + 1
-    return HeldOffsets(OffsetSet(firsts, ends), int(ends.max()) if is_cleaned else 0)
+    return HeldOffsets(OffsetSet(firsts, ends), int(ends.max()) if is_cleaned else 0, missing)

@@ -20,8 +20,9 @@ from kraftlog.errors import Fault
 from kraftlog.layout.segment import Segment
 from kraftlog.read.metadata_decisions import MetadataDecisions, Observer
 from kraftlog.read.ranges import relevant
-from kraftlog.read.records import Progress, cut_off_batch
+from kraftlog.read.records import Progress
 from kraftlog.read.seek import seek
+from kraftlog.read.segment_end import end_fault
 from kraftlog.read.segment_reader import located, segment_file
 from kraftlog.transactions.metadata_view import MetadataView
 from kraftlog.transactions.places import place_of
@@ -182,11 +183,13 @@ class MetadataWalk:
         """Decode up to a position, or until too much is waiting; return the position reached."""
         reader = ValueReader(file, position, end, self._options)
         found: list[Fault] = []
+        damage: list[Fault] = []  # the last of it
         for block in reader.blocks(found):
             self._waiting.append(_Waiting(number, position, block.markers, block))
             position = block.markers.position
             self.decisions.keep(self.decisions.add(number, file, block.markers))
             self._note(self._within_bounds(segment, file, found))
+            damage = found[-1:] or damage
             found.clear()
             yield from self._decided()
             if self._waits_too_long:
@@ -194,8 +197,8 @@ class MetadataWalk:
                     one.block = None
                 return position
         self._note(self._within_bounds(segment, file, found))
-        cut_off = cut_off_batch(segment, reader.decoder.torn_at, file)
-        self._note([] if cut_off is None else [cut_off])
+        at_end = end_fault(segment, reader.decoder, found or damage, file, self._options)
+        self._note([] if at_end is None else [at_end])
         return end
 
     def _decided(self) -> Iterator[Decided]:

@@ -16,12 +16,11 @@ from kraftlog.disk.in_order import streams_in_order
 from kraftlog.errors import Fault, RecordError, error_from_fault
 from kraftlog.layout.segment import Segment
 from kraftlog.read.ranges import Range, Walk
+from kraftlog.read.segment_end import OFFSET_AND_LENGTH, end_fault
 from kraftlog.read.segment_reader import located, relocated, segment_file
 
 Progress = Callable[[int], None]
 
-CUT_OFF = "batch_cut_off"
-OFFSET_AND_LENGTH = 12  # bytes: what says how long a batch is
 AHEAD_BYTES = 64 << 20  # of rows that wait for their turn, whatever was compressed
 
 
@@ -80,11 +79,11 @@ def read_range(
             raise relocated(segment, error) from None
         finally:
             faults.extend(located(segment, fault) for fault in found)
-        cut_off = cut_off_batch(segment, decoder.torn_at, file)
-        if cut_off is not None:
+        at_end = end_fault(segment, decoder, found, file, options)
+        if at_end is not None:
             if options.strict:
-                raise error_from_fault(cut_off)
-            faults.append(cut_off)
+                raise error_from_fault(at_end)
+            faults.append(at_end)
         if notes is not None:
             notes.extend(notes_of(segment, decoder, file))
     if part.undecided is not None and decoder.is_undecided:
@@ -163,21 +162,6 @@ def _in_its_file(batch: pa.RecordBatch, part: Segment) -> pa.RecordBatch:
     if at < 0:
         return batch
     return batch.set_column(at, batch.schema.field(at), pc.add(batch.column(at), part.first_byte))
-
-
-def cut_off_batch(segment: Segment, torn_at: int, file: ReadableFile) -> Fault | None:
-    """Return the partial batch at the end of a closed segment: its records are missing, and those of later batches.
-
-    In the last segment a batch may be partly written, now or when a broker stopped. Zeros are preallocated.
-    """
-    if torn_at < 0 or not segment.is_closed:
-        return None
-    header = file.read(torn_at, min(torn_at + OFFSET_AND_LENGTH, file.size))
-    if not any(header):
-        return None
-    left = file.size - torn_at
-    message = f"batch at byte {torn_at}: expected a whole batch before the next segment, found {left} bytes of one"
-    return located(segment, Fault(CUT_OFF, message, torn_at, left))
 
 
 def notes_of(segment: Segment, decoder: RecordDecoder, file: ReadableFile) -> Iterator[str]:

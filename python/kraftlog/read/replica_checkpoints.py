@@ -26,15 +26,19 @@ class ReplicaCheckpoints:
         """Return the last high watermark that the broker has recorded; otherwise None."""
         return self._of(replica, HIGH_WATERMARKS)[1]
 
+    def cleaner_offset(self, replica: Replica) -> int | None:
+        """Return the offset up to which a cleaner has read a log, 0 if it has not; None without the checkpoint."""
+        is_there, offset = self._of(replica, CLEANER_OFFSETS)
+        return (offset or 0) if is_there else None
+
     def cleaned_until(self, replica: Replica) -> int:
         """Return the offset up to which a log may have been compacted.
 
         For an internal compacted topic, in a directory without that checkpoint, it is the last segment, which cleaners
         never read.
         """
-        is_there, offset = self._of(replica, CLEANER_OFFSETS)
-        last = replica.segments[-1]
-        if not is_there and last.topic in COORDINATOR_TOPICS:
+        offset, last = self.cleaner_offset(replica), replica.segments[-1]
+        if offset is None and last.topic in COORDINATOR_TOPICS:
             return last.base_offset or 0
         return offset or 0
 

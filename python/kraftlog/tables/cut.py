@@ -176,7 +176,7 @@ def _segments_at(group: list[Segment], end_offset: int) -> list[Segment]:
     # its .txnindex may have entries of what lies after the cut
     beside = tuple(kind for kind in last.kinds_beside if kind != "txnindex")
     settled = min(last.settled_offset, last.base_offset or 0)
-    ended = replace(last, size=size, kinds_beside=beside, is_closed=False, settled_offset=settled, is_cut=True)
+    ended = replace(last, size=size, kinds_beside=beside, end_offset=None, settled_offset=settled, is_cut=True)
     return [*kept[:-1], ended]
 
 

@@ -213,7 +213,9 @@ def _rows_of(
                 limit = min(until, place.end.end_offset)
                 row["agrees_until"] = limit
                 start = max(place.start_offset, cleaned_until)
-                row["missing"] = [one._asdict() for one in lacking.within(start, limit)]
+                not_cleaned = OffsetSet.union([OffsetSet([start], [limit]), *(one.held.missing for one in content)])
+                within = not_cleaned.within(place.start_offset, limit)
+                row["missing"] = [one._asdict() for each in within for one in lacking.within(*each)]
             paths = {segment.path for segment in place.segments}
             row["damaged"] = [_damage(fault) for one in content if one.path in paths for fault in one.faults]
             yield row

@@ -30,7 +30,8 @@ from kraftlog.disk.disk import ReadableFile
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.segment import Segment
 from kraftlog.read.marker_walk import Stretch, stretches
-from kraftlog.read.records import cut_off_batch, torn_tail_note
+from kraftlog.read.records import torn_tail_note
+from kraftlog.read.segment_end import end_fault
 from kraftlog.read.segment_reader import located, scanned, segment_file
 from kraftlog.schema import RECORDS
 from kraftlog.transactions.producer import ABORTED
@@ -144,9 +145,9 @@ class ExtractedBatches:
                 chosen = self._chosen(headers, options, view)
                 yield from self._copied(segment, file, headers if chosen.all() else headers[chosen], options)
                 self._on_progress(int(ends(found)[-1] - found["position"][0]))
-            cut_off = cut_off_batch(segment, scan.torn_at, file)
-            if cut_off is not None:
-                self._note(cut_off)
+            at_end = end_fault(segment, scan, scan.faults, file, options)
+            if at_end is not None:
+                self._note(at_end)
             else:
                 self.notes.extend(torn_tail_note(segment, scan.torn_at, file))
 

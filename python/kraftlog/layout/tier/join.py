@@ -193,7 +193,7 @@ class _Log:
             of.partition,
             kinds_beside=tuple(kind for kind in files if kind != "log"),
             log_start_offset=log_start,
-            is_closed=True,
+            end_offset=part.end + 1,
             settled_offset=LARGEST_OFFSET,
             stored=tuple(files.items()),
         )
