@@ -36,6 +36,7 @@ typedef struct {
     kr_open_table open;
     kr_ended_transaction *ended;
     int64_t ended_count, ended_capacity;
+    int64_t damaged_markers; /* that were passed over */
 } kr_lookahead;
 
 static inline int64_t kr_open_slot(const kr_open_table *t, int64_t producer_id) {
@@ -112,6 +113,7 @@ static inline int kr_lookahead_run(kr_lookahead *l, kr_input *in, int64_t stop) 
             kr_choose_ahead(in, next - l->position);
             if ((status = kr_look_at(l, &h)) != KR_OK) return status;
         }
+        l->damaged_markers += status == KR_BAD_CRC && kr_is_control(&h);
         l->position = next;
     }
     return KR_END;

@@ -27,6 +27,7 @@ cdef extern from "batch/lookahead.h" nogil:
         kr_open_table open
         kr_ended_transaction *ended
         int64_t ended_count, ended_capacity
+        int64_t damaged_markers
 
     void kr_open_add(kr_open_table *t, kr_open_transaction added)
     int kr_lookahead_run(kr_lookahead *l, kr_input *input, int64_t stop)

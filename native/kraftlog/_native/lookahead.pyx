@@ -114,6 +114,11 @@ cdef class Lookahead:
     def position(self):
         return self.state.position
 
+    @property
+    def damaged_markers(self):
+        """Number of control batches up to here whose crc does not match."""
+        return self.state.damaged_markers
+
     def open(self):
         """The transactions that have begun and not ended up to here, as OPEN_DTYPE."""
         rows = np.frombuffer(self.slots, OPEN_DTYPE, self.state.open.capacity)

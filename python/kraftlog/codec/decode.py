@@ -314,7 +314,7 @@ def decode(
     strict : bool
         Raise at the first fault, after the preceding rows, instead of adding it to ``errors``.
     check_crc : bool
-        Whether to verify the checksum of each batch.
+        Whether to verify the checksum of each batch; ``read_committed`` always does.
     salvage : bool
         Whether to search for batches after damage that leaves no header at which to continue, and in the partial batch
         at the end. A batch found in this way may be part of a producer's value; the column ``salvaged`` marks it.

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from kraftlog._native import decoder as native
 from kraftlog.codec.options import NO_BOUND, READ_COMMITTED, ReadOptions
-from kraftlog.codec.records import PLAIN, Origin, select
+from kraftlog.codec.records import PLAIN, TRANSACTION_COLUMNS, Origin, select
 
 
 class DecodePlan:
@@ -67,7 +67,7 @@ class DecodePlan:
             want |= native.WANT["timestamp_ms"]
         self.rules = native.Rules(
             want,
-            check_crc=options.check_crc,
+            check_crc=options.checks_crc or not TRANSACTION_COLUMNS.isdisjoint(arrow_schema.names),
             include_control=options.include_control,
             strict=options.strict,
             salvage=options.searches,

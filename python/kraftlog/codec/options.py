@@ -83,7 +83,7 @@ class ReadOptions:
     strict : bool
         Whether to raise at the first fault.
     check_crc : bool
-        Whether to verify the checksums of batches.
+        Whether to verify the checksums of batches; ``read_committed`` always does.
     max_decompressed_bytes : int
         Maximum size of a batch after decompression, in bytes.
     batch_rows, batch_bytes : int
@@ -142,6 +142,15 @@ class ReadOptions:
     def searches(self) -> bool:
         """Whether to search for batches after damage."""
         return self.salvage and self.isolation_level == READ_UNCOMMITTED
+
+    @property
+    def checks_crc(self) -> bool:
+        """Whether to verify the checksums of batches.
+
+        ``read_committed`` always does: without the marker that aborts them, or with another producer in the header of
+        their batch, aborted records look committed.
+        """
+        return self.check_crc or self.isolation_level == READ_COMMITTED
 
     @property
     def bounds_offsets(self) -> bool:

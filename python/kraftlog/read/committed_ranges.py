@@ -190,8 +190,8 @@ class PartitionRanges:
         segments, among, last = self._found.segments, set(wanted), wanted[-1]
         opened: list[OpenTransaction] = []
         for step in self._found.along(wanted[0], keep=self._all_at_once):
-            if step.number in among:
-                self._cut(step.number)
+            end = self._cut(step.number) if step.number in among else 0
+            self._found.note_damaged_markers(step.number, end, self._options.end_offset)
             self._ended.append(step.ended)
             opened = step.opened
             if step.undecided and self._commits:
@@ -230,7 +230,8 @@ class PartitionRanges:
     def _where(self) -> str:
         return printable(self._found.segments[-1].folder.name)
 
-    def _cut(self, number: int) -> None:
+    def _cut(self, number: int) -> int:
+        """Divide a segment into ranges, and return their end."""
         found = self._found.found(number)
         if self._planned is not None:
             parts = next(self._planned)
@@ -240,6 +241,7 @@ class PartitionRanges:
             parts = _plan(self._options, self._range_bytes, self._found.segments[number])
         if found.missing is None:  # else the fault is noted
             self._add(number, parts)
+        return max((part.end for part in parts), default=0)
 
     def _add(self, number: int, parts: list[Range]) -> None:
         size = self._found.segments[number].size

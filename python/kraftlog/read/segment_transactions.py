@@ -52,6 +52,8 @@ class SegmentTransactions:
         Positions at which the segment may be cut into ranges.
     missing : Fault or None
         The fault of an unreadable segment.
+    damaged_markers : int
+        Number of markers in its headers whose checksum does not match; they end no transaction.
     """
 
     ended: Rows = field(default_factory=lambda: np.empty(0, ENDED_DTYPE))
@@ -59,6 +61,7 @@ class SegmentTransactions:
     has_positions: bool = True
     cuts: tuple[int, ...] = ()
     missing: Fault | None = None
+    damaged_markers: int = 0
 
 
 @dataclass(frozen=True)
@@ -132,7 +135,7 @@ def _walk(file: ReadableFile, one: HeaderPass, *, check_all: bool) -> SegmentTra
         ended = _with(ended, rows, one)
         if goes_on and one.cut_bytes:
             cuts.append(ahead.position)
-    return SegmentTransactions(ended, ahead.open(), cuts=tuple(cuts))
+    return SegmentTransactions(ended, ahead.open(), cuts=tuple(cuts), damaged_markers=ahead.damaged_markers)
 
 
 def _with(ended: Rows, rows: Rows, one: HeaderPass) -> Rows:

@@ -9,7 +9,7 @@ segment known from the files next to it only offsets are known; within it they i
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ import numpy.typing as npt
 from kraftlog.disk.in_order import in_order
 from kraftlog.errors import CorruptRecordError, Fault
 from kraftlog.layout.segment import Segment
+from kraftlog.read.segment_reader import segment_headers
 from kraftlog.read.segment_transactions import (
     FILES_AT_ONCE,
     Fold,
@@ -211,6 +212,23 @@ class TransactionMap:
             self._noted.add(number)
             self._note(found.missing)
         return _join(number, found, opened, self._opened.get(number + 1), every=self._every)
+
+    def note_damaged_markers(self, number: int, position: int, offset: int) -> None:
+        """Note the damaged markers of a segment that begin at or after a byte or an offset.
+
+        A later marker of the same producer seems to end their transactions. Readers report those that they read.
+        """
+        if not self.found(number).damaged_markers:
+            return
+        faults: list[Fault] = []
+        markers: dict[int, int] = {}
+        for headers in segment_headers(self.segments[number], faults, check_control=True):
+            damaged = headers[headers["crc_ok"] == 0]
+            damaged = damaged[(damaged["position"] >= position) | (damaged["base_offset"] >= offset)]
+            markers |= zip(damaged["position"].tolist(), damaged["base_offset"].tolist(), strict=True)
+        for fault in faults:
+            if fault.position in markers:
+                self._note(replace(fault, base_offset=markers[fault.position]))
 
     def open_at_end(self) -> list[OpenTransaction]:
         """Return the transactions that are open at the end of the log, by first offset."""

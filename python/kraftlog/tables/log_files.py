@@ -108,7 +108,7 @@ class LogFiles:
         lines = (self._whole or self).lines
         if not options.heal:
             return found
-        return lines.healed(found, notes, check_crc=options.check_crc, salvages=options.searches)
+        return lines.healed(found, notes, check_crc=options.checks_crc, salvages=options.searches)
 
     def scan(
         self,
