@@ -110,15 +110,12 @@ def test_a_damaged_marker_in_a_later_segment(tmp_path: Path) -> None:
     assert committed(tmp_path)[1] == [("bad_crc", 1)]
 
 
-def test_the_column_transaction_state(tmp_path: Path) -> None:
-    path = write(tmp_path, {0: PRODUCER_ID_AT})
-    stream = kraftlog.open(path).records(["offset", "transaction_state"], check_crc=False)
-    rows = {row["offset"]: row["transaction_state"] for row in stream.to_table().to_pylist()}
-    assert rows.get(0) != "committed" or stream.faults
-    assert [fault.error for fault in stream.faults] == ["bad_crc"]
-    plain = kraftlog.open(path).records(["offset"], check_crc=False)
-    assert plain.to_table().num_rows == 3
-    assert plain.faults == []
+@pytest.mark.parametrize("column", ["transaction_state", "visible_at"])
+def test_columns_about_transactions_check_markers(tmp_path: Path, column: str) -> None:
+    path = write(tmp_path, {1: TYPE_AT})
+    stream = kraftlog.open(path).records(["offset", column], check_crc=False)
+    assert stream.to_table()["offset"].to_pylist() == [0, 2, 4]
+    assert [(fault.error, fault.base_offset) for fault in stream.faults] == [("bad_crc", 1)]
 
 
 def test_a_fetch_response() -> None:

@@ -154,6 +154,33 @@ def test_a_replica_that_has_some_of_it(tmp_path: Path, other: int, salvages: boo
     assert stream.faults[-1].base_offset == 14
 
 
+@pytest.mark.parametrize("batches", [0, 4])
+def test_what_a_replica_has_is_no_fault_beside_damage_that_it_shares(tmp_path: Path, batches: int) -> None:
+    paths = [tmp_path / "a", tmp_path / "b"]
+    truncate(write(paths[0]), batches)
+    write(paths[1])
+    for path in paths:
+        last = path / "orders-0" / f"{20:020d}.log"
+        data = bytearray(last.read_bytes())
+        data[17] ^= 1  # the checksum of offset 20
+        last.write_bytes(data)
+    stream = kraftlog.open(paths).records(["offset"])
+    assert stream.to_table()["offset"].to_pylist() == [offset for offset in range(RECORDS) if offset != 20]
+    assert [(fault.error, fault.base_offset) for fault in stream.faults] == [("bad_crc", 20)]
+
+
+def test_what_no_replica_has_stays_a_fault(tmp_path: Path) -> None:
+    """Also in an empty file before others that are read from a replica."""
+    paths = [tmp_path / "a", tmp_path / "b"]
+    truncate(write(paths[0]), 0)
+    write(paths[1])
+    for path in paths:
+        (path / "orders-0" / f"{0:020d}.log").write_bytes(b"")
+    stream = kraftlog.open(paths).records(["offset"])
+    assert stream.to_table()["offset"].to_pylist() == list(range(10, RECORDS))
+    assert [(fault.error, fault.base_offset) for fault in stream.faults] == [("missing_batches", 0)]
+
+
 def test_a_log_without_index_files_that_no_cleaner_has_read(tmp_path: Path) -> None:
     """An empty file cannot have been left by a cleaner; a file with batches may be of an extracted log."""
     folder = write(tmp_path / "log", cleaned=0)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -17,6 +19,7 @@ from faulty_disk import FaultyDisk, since
 from golden_files import GOLDEN
 from held_replicas import ORDERS, Held, damaged_replicas, write
 from kraftlog.cli import commands
+from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.disk.disk import use_disk
 from kraftlog.disk.lock import LogDirectoryLockedError, lock_log_directories
 from kraftlog.layout.discover import discover
@@ -213,3 +216,98 @@ def test_the_command_heeds_identities(tmp_path: Path):
     of_one, of_both = (CliRunner().invoke(commands, [*shown, *more]).output for more in (["--cluster-id", "X"], []))
     assert str(other) not in of_one
     assert str(other) in of_both
+
+
+def flip(directory: Path, name: str, number: int) -> None:
+    """Damage the batch with a number in a log file."""
+    path = directory / NAME / name
+    data = bytearray(path.read_bytes())
+    starts = [position for headers in HeaderScan(bytes(data)).headers() for position in headers["position"].tolist()]
+    data[starts[number] + 17] ^= 1
+    path.write_bytes(data)
+
+
+LAST = f"{67:020d}.log"
+
+
+def run(one: Path, other: Path, *options: str) -> tuple[list[dict[str, Any]], str, int]:
+    """Run the command; return its rows without index files and snapshots, what it says, and the exit code."""
+    arguments = ["recover", str(one), "--from", str(other), "--columns", "file,action,reason", "--format", "jsonl"]
+    done = CliRunner().invoke(commands, [*arguments, *options])
+    shown = [json.loads(line) for line in done.stdout.splitlines()]
+    return [row for row in shown if row["file"].endswith(".log")], done.stderr, done.exit_code
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_damage_that_stays_is_listed(tmp_path: Path, is_clean: bool):
+    """Before and after it is written, for each damaged batch that the other replica has damaged as well."""
+    one, other = halves(tmp_path)
+    if is_clean:
+        (one / ".kafka_cleanshutdown").touch()
+    for number in (1, 2):
+        flip(one, LAST, number)
+        flip(other, LAST, number)
+    dry, said, code = run(one, other)
+    assert [row["action"] for row in dry] == ["write", "write", "refuse", "refuse"]
+    assert f"from {other}: " in dry[0]["reason"]
+    assert f"from {other}: " in dry[1]["reason"]
+    rest = [row["reason"] for row in dry[2:]]
+    assert all(reason.startswith(f"{NAME}/{LAST}: batch at byte ") and "stored crc" in reason for reason in rest)
+    assert code == 1
+    assert said.count("not_recovered") == 2
+    done, said, code = run(one, other, "--write")
+    assert [row["action"] for row in done if row["action"] != "keep"] == ["write", "write", "refuse", "refuse"]
+    assert [row["reason"] for row in done if row["action"] == "refuse"] == rest
+    assert code == 1
+    stream = kraftlog.open(one).records(["offset"])
+    stream.to_table()
+    assert rest == [fault.message for fault in stream.faults]
+    again, _, code = run(one, other)
+    assert [row["reason"] for row in again] == rest
+    assert code == 1
+
+
+def test_damage_is_not_listed_where_it_is_cut(tmp_path: Path):
+    one, other = halves(tmp_path)
+    flip(one, LAST, 1)
+    flip(other, LAST, 1)
+    done, _, code = run(one, other, "--write", "--cut-damage")
+    assert "refuse" not in [row["action"] for row in done]
+    assert code == 0
+
+
+def test_nothing_stays(tmp_path: Path):
+    one, other = halves(tmp_path)
+    _, said, code = run(one, other)
+    assert (code, "no replica" in said) == (0, False)
+
+
+def test_offsets_that_no_replica_has_are_named(tmp_path: Path):
+    one, other = halves(tmp_path)
+    (other / NAME / f"{32:020d}.log").unlink()
+    for options in ([], ["--write"], []):
+        _, said, code = run(one, other, *options)
+        assert f"{NAME}: no replica has offsets 32 to 66\n" in said
+        assert code == 0
+
+
+def test_a_source_without_the_partition_is_named(tmp_path: Path):
+    one, _ = halves(tmp_path)
+    dry, said, code = run(one, GOLDEN / "codecs" / "log")
+    assert f"{NAME}: no replica that --from names agrees with it\n" in said
+    assert [row["action"] for row in dry] == ["refuse"]
+    assert code == 1
+
+
+def test_a_log_file_without_its_batches_gets_them_back(tmp_path: Path):
+    one, other = halves(tmp_path)
+    for name in (f"{0:020d}.log", f"{32:020d}.log"):
+        (one / NAME / name).write_bytes(b"")
+    (other / NAME / f"{0:020d}.log").write_bytes(b"")
+    dry, _, code = run(one, other)
+    (first,) = [row for row in dry if row["action"] == "refuse"]
+    assert "expected batches with offsets 0 to 31 before the next segment" in first["reason"]
+    assert code == 1
+    assert run(one, other, "--write")[2] == 1
+    assert (one / NAME / f"{32:020d}.log").read_bytes() == (other / NAME / f"{32:020d}.log").read_bytes()
+    assert rows(one)[0] == rows(other)[0]

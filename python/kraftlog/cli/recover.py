@@ -78,8 +78,9 @@ def recover(
     all. Of the folder of a partition alone, without the files of its log directory, all segments are read.
 
     With --from, what a folder lacks or has damaged is taken from other replicas first, up to the offset at which these
-    part from it: damaged batches, missing segments, and what lies before its first segment. Their directories are only
-    read; stop their brokers, too.
+    part from it: damaged batches, missing segments, and what lies before its first segment. Damage that none of them
+    mends is refused, and the exit code is 1; missing offsets that none of them has are named. Their directories are
+    only read; stop their brokers, too.
 
     .index, .timeindex, .txnindex, .snapshot and leader-epoch-checkpoint become what Kafka 2.8 to 4.3 makes of the log.
 
@@ -120,6 +121,8 @@ def recover(
     if not_read:
         count = "1 segment" if not_read == 1 else f"{not_read} segments"
         print(f"{count} not read, which a broker would not read either; --rebuild reads all", file=sys.stderr)
+    for note in recovery.notes:
+        print(note, file=sys.stderr)
     print(_summary(counts, done=write), file=sys.stderr)
     faults += stopping_folders({folder.absolute().parent for folder in folders})
     sys.exit(report_faults(faults))

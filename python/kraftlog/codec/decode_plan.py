@@ -60,14 +60,15 @@ class DecodePlan:
         self.hides_rows = self.hides_offsets or options.bounds_offsets or options.bounds_timestamps
         self.columns = None if self.hides_rows else selection.native
         want = selection.bits | (native.ONLY_MARKERS if only_markers else 0)
-        want |= native.EVERY_BATCH if every_batch else 0
+        if every_batch or not TRANSACTION_COLUMNS.isdisjoint(arrow_schema.names):
+            want |= native.EVERY_BATCH  # the checksums of markers are then verified in any case
         if self.hides_offsets or options.bounds_offsets:
             want |= native.WANT["offset"]
         if options.bounds_timestamps:
             want |= native.WANT["timestamp_ms"]
         self.rules = native.Rules(
             want,
-            check_crc=options.checks_crc or not TRANSACTION_COLUMNS.isdisjoint(arrow_schema.names),
+            check_crc=options.checks_crc,
             include_control=options.include_control,
             strict=options.strict,
             salvage=options.searches,

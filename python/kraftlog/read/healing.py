@@ -68,10 +68,13 @@ class HealedLine:
         Segments in order. Segments that are read completely are unchanged; others are parts of files.
     grafts : tuple of Graft
         In order.
+    missing : tuple of Stretch
+        Offsets outside of damage that neither the line nor an agreeing replica has.
     """
 
     segments: tuple[Segment, ...]
     grafts: tuple[Graft, ...] = ()
+    missing: tuple[Stretch, ...] = ()
 
     def notes(self) -> Iterator[str]:
         """Return a note for each range that is read from another replica, with the reason."""
@@ -118,7 +121,8 @@ def healed_line(
     line = _Scan(partition.segments, cleaned_until.get(partition.line, 0), check_crc)
     sources = [_Source(replica, until, cleaned_until.get(replica, 0), check_crc) for replica, until in others]
     filled = [gap.filled(sources, salvages=salvages) for gap in [*line.gap_before(), *line.gaps()]]
-    return _joined(partition, [one for one in filled if one.grafts or one.is_healed])
+    healed = _joined(partition, [one for one in filled if one.grafts or one.is_healed])
+    return replace(healed, missing=tuple(stretch for one in filled for stretch in one.missing))
 
 
 class _Content(NamedTuple):
@@ -283,10 +287,15 @@ class _Gap:
             removed = OffsetSet.union([removed, source.removed(wanted)])
         is_healed = self.is_damaged and not (lacking - removed).within(*self.offsets)
         taken = _offsets_of(grafts)
-        replaced = [one for one in self.damaged if taken.has(int(one["first_offset"]), int(one["end_offset"]))]
+        has_all = [taken.has(int(one["first_offset"]), int(one["end_offset"])) for one in self.damaged]
+        replaced = self.damaged[np.array(has_all, bool)]
         if salvages and not self._has_ends and not is_healed:
-            grafts, replaced = [], []  # the search may find batches whose offsets others have
-        return _Filled(self, sorted(grafts, key=lambda one: one.offsets), replaced, is_healed)
+            grafts, replaced = [], replaced[:0]  # the search may find batches whose offsets others have
+        damaged = OffsetSet(self.damaged["first_offset"], self.damaged["end_offset"])
+        missing = (lacking - removed - damaged).within(*self.offsets)
+        if self.is_before or not self._has_ends:
+            missing = []  # retention may have removed them, or damage may contain them
+        return _Filled(self, sorted(grafts, key=lambda one: one.offsets), replaced, is_healed, missing)
 
 
 def _offsets_of(grafts: Sequence[Graft]) -> OffsetSet:
@@ -301,17 +310,20 @@ class _Filled(NamedTuple):
     gap : _Gap
     grafts : list of Graft
         In order.
-    replaced : list of numpy.void
+    replaced : Runs
         Damaged batches of the line whose offsets other replicas have.
     is_healed : bool
         Whether other replicas have everything that the gap may have contained: the bytes of the line between its runs
         are then not read.
+    missing : list of Stretch
+        Other offsets that no replica has.
     """
 
     gap: _Gap
     grafts: list[Graft]
-    replaced: list[np.void]
+    replaced: Runs
     is_healed: bool
+    missing: list[Stretch]
 
 
 class _Source:
@@ -391,9 +403,10 @@ class _Source:
 
 def _joined(partition: Partition, filled: Sequence[_Filled]) -> HealedLine:
     pieces = _Pieces(partition, [graft for one in filled if one.gap.is_before for graft in one.grafts])
-    for gap, grafts, replaced, is_healed in filled:
+    for gap, grafts, replaced, is_healed, _ in filled:
         if gap.before is not None:
-            pieces.read_to(gap.before, is_healed=is_healed)
+            ends_there = (replaced["start"] == replaced["end"]) & (replaced["segment"] == gap.before["segment"])
+            pieces.read_to(gap.before, has_all=is_healed or bool(ends_there.any()))
         pieces.add(grafts)
         if is_healed:
             pieces.skip_to(gap.after)
@@ -425,12 +438,12 @@ class _Pieces:
             first = min(graft.offsets.first_offset for graft in before)
             self._log_start = max(self._log_start, start if start > first else 0)
 
-    def read_to(self, run: np.void, *, is_healed: bool) -> None:
-        """Read the line up to the end of a run, after which nothing is missing if the gap there is healed."""
+    def read_to(self, run: np.void, *, has_all: bool) -> None:
+        """Read the line up to the end of a run, after which nothing is missing if grafts have it."""
         number, byte = int(run["segment"]), int(run["end"])
         self._read_segments(number)
         segment, end_offset = self._segments[number], int(run["end_offset"])
-        is_end = byte == segment.size and not is_healed
+        is_end = byte == segment.size and not has_all
         self._piece(segment, self._byte, byte, segment.end_offset if is_end else end_offset)
         self._byte, self._offset = byte, end_offset
 
@@ -440,11 +453,11 @@ class _Pieces:
 
     def skip(self, damaged: np.void) -> None:
         """Read the line up to the start of a batch, and continue after it."""
-        number = int(damaged["segment"])
+        number, start, end = int(damaged["segment"]), int(damaged["start"]), int(damaged["end"])
         self._read_segments(number)
-        if self._byte < damaged["start"]:
-            self._piece(self._segments[number], self._byte, int(damaged["start"]), self._offset)
-        self._byte = int(damaged["end"])
+        if self._byte < start:  # other damage
+            self._piece(self._segments[number], self._byte, start, 0)
+        self._number, self._byte = (number + 1, 0) if end == self._segments[number].size else (number, end)
 
     def add(self, grafts: Sequence[Graft]) -> None:
         """Read ranges of other replicas."""
@@ -456,7 +469,7 @@ class _Pieces:
     def all(self) -> tuple[Segment, ...]:
         """Return all pieces, including the rest of the line."""
         self._read_segments(len(self._segments))
-        return tuple(self._found)
+        return tuple(sorted(self._found, key=lambda one: one.base_offset or 0))  # an empty file comes after grafts
 
     def _read_segments(self, behind: int) -> None:
         while self._number < behind:
@@ -466,7 +479,9 @@ class _Pieces:
 
     def _piece(self, segment: Segment, start: int, end: int, end_offset: int | None) -> None:
         if start < end or end == segment.size == 0:
-            base_offset = self._offset if start else max(segment.base_offset or 0, self._grafted)
+            base_offset = segment.base_offset or 0
+            if end > start:
+                base_offset = self._offset if start else max(base_offset, self._grafted)
             self._take(segment, start, end, base_offset, end_offset)
 
     def _take(self, segment: Segment, start: int, end: int, base_offset: int, end_offset: int | None) -> None:

@@ -196,7 +196,7 @@ class CountOptions(TransactionOptions, total=False):
     salvage : bool
         Search damaged parts of files for batches.
     check_crc : bool
-        Verify the checksum of each batch. ``read_committed`` and the columns about transactions always do.
+        Verify the checksum of each batch. ``read_committed`` always does.
     batch_rows, batch_bytes : int
         Size of a record batch: rows, or bytes of log.
     max_decompressed_bytes : int

@@ -97,8 +97,7 @@ class RecordTables(LogFiles):
         strict : bool
             Raise at the first fault instead of adding it to ``errors``.
         check_crc : bool
-            Whether to verify the checksum of each batch; ``read_committed`` and the columns about transactions always
-            do.
+            Whether to verify the checksum of each batch; ``read_committed`` always does.
         heal : bool
             Whether to read missing or damaged offsets of a partition from other replicas that agree with the chosen
             one; ``notes`` lists these offsets. If False, damage is in ``errors``.

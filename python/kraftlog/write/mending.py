@@ -14,17 +14,20 @@ from pathlib import Path
 
 from kraftlog.disk.disk import disk
 from kraftlog.disk.durable import new_file
+from kraftlog.errors import Fault
 from kraftlog.layout.index_files import ENTRY_TYPES
 from kraftlog.layout.names import printable
 from kraftlog.layout.partition_folder import PartitionFolder
 from kraftlog.layout.segment import Segment
 from kraftlog.read.healing import Graft, HealedLine, healed_line
+from kraftlog.read.held_offsets import held_offsets
 from kraftlog.read.partitions import Partition, Replica, replicas_of
 from kraftlog.read.replica_checkpoints import ReplicaCheckpoints
 from kraftlog.write.log_files import segment_file
 from kraftlog.write.recovery_action import Action, refuse, remove
 
 PIECE_BYTES = 1 << 20
+STRETCHES_SHOWN = 3
 MOST_BYTES = 2**31 - 1  # of a log file, and of offsets in it
 
 
@@ -62,6 +65,7 @@ class Mending:
         self._path = Path(str(folder.path))
         self._segments = [replace(one, log_start_offset=log_start_offset) for one in folder.segments]
         self._line = HealedLine(tuple(self._segments))
+        self._agreeing = 0
         of = {one.topic_partition for one in self._segments}
         wanted = [one for one in sources if one.topic_partition is not None and one.topic_partition in of]
         others = [one for replicas in replicas_of(wanted) for one in replicas]
@@ -74,6 +78,7 @@ class Mending:
         checkpoints = ReplicaCheckpoints([])
         partition = Partition([own, *others], line=own)
         cleaned = {one: checkpoints.cleaned_until(one) for one in partition.replicas}
+        self._agreeing = len(partition.agreeing)
         self._line = healed_line(partition, cleaned, check_crc=True, salvages=False)
 
     def actions(self) -> Iterator[Action]:
@@ -95,6 +100,29 @@ class Mending:
             if base_offset not in names:
                 yield from self._remove_index_files(segment)
                 yield remove(segment.local_path, segment.size, "other replicas have what was in it")
+
+    def damage(self) -> Iterator[Action]:
+        """Return the log files that are still damaged after these actions."""
+        sizes = {_path_of(segment): segment.size for segment in self._segments}
+        for piece in self._line.segments:
+            path = _path_of(piece)
+            if path in sizes:
+                faults: list[Fault] = []
+                held_offsets(piece, faults, check_crc=True)
+                yield from (refuse(path, sizes[path], fault.message) for fault in faults)
+
+    def notes(self) -> Iterator[str]:
+        """Return notes on offsets that are still missing after these actions, and on a folder without a source."""
+        if not self._segments:
+            return
+        of = printable(str(self._segments[0].topic_partition))
+        if not self._agreeing:
+            yield f"{of}: no replica that --from names agrees with it"
+        missing = self._line.missing
+        if missing:
+            shown = [f"{one.first_offset} to {one.end_offset - 1}" for one in missing[:STRETCHES_SHOWN]]
+            more = f" and {len(missing) - len(shown)} more ranges" if len(missing) > len(shown) else ""
+            yield f"{of}: no replica has offsets {', '.join(shown)}{more}"
 
     def _write(self, file: _File, there: Segment | None) -> Iterator[Action]:
         if there is not None and [(_path_of(one), one.size) for one in file.pieces] == [(_path_of(there), there.size)]:

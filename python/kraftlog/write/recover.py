@@ -89,6 +89,9 @@ class Recovery:
     ----------
     size_in_bytes : int
         Size in bytes of all log files.
+    notes : list of str
+        Receives, with sources, offsets that are still missing after the actions, and folders that no source agrees
+        with.
 
     Raises
     ------
@@ -104,6 +107,7 @@ class Recovery:
         self._folders: list[PartitionFolder] = []
         self._unread: list[Done] = []
         self.size_in_bytes = 0
+        self.notes: list[str] = []
 
     def __enter__(self) -> Self:
         if self._options.write:
@@ -128,18 +132,26 @@ class Recovery:
             if directory not in states:
                 states[directory] = LogDirectoryState.of(directory)
             is_mended, state, options = False, states[directory], self._options
+            damage: list[Action] = []
             if self._sources:
                 log_start = state.log_starts.get(TopicPartition(folder.topic or "", folder.partition or 0), 0)
-                for action in Mending(folder, self._sources, log_start).actions():
+                mending = Mending(folder, self._sources, log_start)
+                damage = [] if options.cut_damage else list(mending.damage())  # before the actions change the files
+                for action in mending.actions():
                     if options.write:
                         _do(action)
                     yield folder, replace(action, pieces=())
                     is_mended = True
+                yield from ((folder, action) for action in damage)
+                self.notes += mending.notes()
             if is_mended and not options.write:
                 continue  # the log files must be written before the actions on index files are known
             if is_mended:
                 folder, options = PartitionFolder.of(folder.path), replace(options, rebuild=True)
+            damaged = {action.path for action in damage}
             for action in RecoveryPlan(folder, state, options).actions():
+                if action.is_refusal and action.path in damaged:
+                    continue
                 if self._options.write:
                     _do(action)
                 yield folder, replace(action, data=b"")  # collected actions need not hold files open
