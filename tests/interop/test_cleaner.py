@@ -15,8 +15,8 @@ from random_partition import RandomPartition, rows
 from random_rounds import Rounds
 
 import kraftlog
-from kraftlog.codec.options import ReadOptions
 from kraftlog.layout.partition_folder import PartitionFolder
+from kraftlog.read.log_pass import Pass
 from kraftlog.tables.producer_tables import producer_states
 from kraftlog.write.log_cleaner import CleanOptions, LogCleaner
 from kraftlog.write.replaced_segments import replace_segments, write_cleaned
@@ -70,7 +70,7 @@ class Case:
         log = PartitionFolder.of(self.ours).segments
         count = sum((segment.base_offset or 0) < end for segment in log)
         options = CleanOptions(now, self.retention, 1 << 20, dirty, self.chance.choice(MAPS))
-        cleaner = LogCleaner(log[:count], log[count:], producer_states(log, ReadOptions(), []), options)
+        cleaner = LogCleaner(log[:count], log[count:], producer_states(log, Pass()), options)
         for group in cleaner.groups():
             cleaned = write_cleaned(self.ours, group[0].base_offset or 0, cleaner.cleaned(group))
             replace_segments(self.ours, cleaned, group)

@@ -15,6 +15,7 @@ from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.errors import Fault
 from kraftlog.layout.discover import discover
 from kraftlog.messages.last_records import Markers
+from kraftlog.read.log_pass import Pass
 from kraftlog.read.marker_stream import MarkerStream
 from kraftlog.read.ranges import plan
 from kraftlog.read.records import read_range
@@ -49,7 +50,7 @@ def _read(
     stream = MarkerStream(end_offset)
     for part in plan(segments, bounds, None):
         columns = schema.RECORDS.select(["offset", "producer_id"])
-        for batch in read_range(part, columns, bounds, faults, observe=stream.see):
+        for batch in read_range(part, columns, Pass(bounds, faults), observe=stream.see):
             yield batch, stream.take()
     yield None, stream.take()
 

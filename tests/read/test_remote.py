@@ -23,6 +23,7 @@ from kraftlog.disk import remote_files
 from kraftlog.disk.remote_files import RemoteFile
 from kraftlog.disk.remote_path import RemotePath, log_path
 from kraftlog.errors import CorruptRecordError, Fault
+from kraftlog.read.log_pass import Pass
 from kraftlog.read.records import read_range
 from kraftlog.tables.all_tables import TABLES
 from kraftlog.tables.log import Log
@@ -56,8 +57,10 @@ def records(log: Log, options: ReadOptions, range_bytes: int | None) -> tuple[pa
     faults: list[Fault] = []
     notes: list[str] = []
     arrow_schema = schema.RECORDS.select(RECORD_COLUMNS)
-    parts = [pickle.dumps(part) for part in log.ranges(options, range_bytes, RECORD_COLUMNS, faults, notes)]
-    batches = [b for part in parts for b in read_range(pickle.loads(part), arrow_schema, options, faults)]
+    parts = [
+        pickle.dumps(part) for part in log.ranges(RECORD_COLUMNS, Pass(options, faults, notes, range_bytes=range_bytes))
+    ]
+    batches = [b for part in parts for b in read_range(pickle.loads(part), arrow_schema, Pass(options, faults))]
     return pa.Table.from_batches(batches, arrow_schema), faults, notes
 
 
@@ -99,7 +102,7 @@ def test_read_committed_from_the_files_beside(store: ObjectStore, golden: dict[s
             closed = [segment.path.name for segment in log.found.segments[:-1]]
             notes: list[str] = []
             store.forget()
-            parts = list(log.ranges(ReadOptions(isolation_level="read_committed"), None, ["offset"], [], notes))
+            parts = list(log.ranges(["offset"], Pass(ReadOptions(isolation_level="read_committed"), notes=notes)))
             assert len(parts) <= len(log.found.segments)
             if closed and not any("read as a whole" in note for note in notes):
                 assert sum(store.bytes_of(name) for name in closed) == 0, folder
@@ -210,11 +213,11 @@ def test_a_range_is_read_by_itself(store: ObjectStore, golden: dict[str, str]):
     log = kraftlog.open(f"{golden['codecs']}/codec-none-0", storage_options=store.options)
     segment = log.found.segments[0]
     store.forget()
-    parts = [part for part in log.ranges(ReadOptions(), 8192, ["value"], [], []) if part.segment is segment]
+    parts = [part for part in log.ranges(["value"], Pass(range_bytes=8192)) if part.segment is segment]
     assert len(parts) == 3
     assert store.bytes_of(segment.path.name) <= 128 * len(parts)
     store.forget()
-    rows = sum(b.num_rows for b in read_range(parts[1], schema.RECORDS.select(["value"]), ReadOptions(), []))
+    rows = sum(b.num_rows for b in read_range(parts[1], schema.RECORDS.select(["value"]), Pass()))
     assert rows > 0
     assert store.bytes_of(segment.path.name) == parts[1].end - parts[1].start < segment.size // 2
 

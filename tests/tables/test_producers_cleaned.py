@@ -16,6 +16,7 @@ from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.codec.options import ReadOptions
 from kraftlog.layout.index_files import ENTRY_TYPES
 from kraftlog.layout.producer_snapshot import producer_snapshot_bytes, read_producer_snapshot
+from kraftlog.read.log_pass import Pass
 from kraftlog.tables.producer_tables import producer_states
 from kraftlog.transactions.producer_state import ProducerStates
 
@@ -27,7 +28,7 @@ def compacted(tmp_path: Path) -> Path:
 
 def timestamps(folder: Path, end_offset: int = (1 << 63) - 1) -> dict[int, int]:
     segments = kraftlog.open(folder).found.segments
-    states = producer_states(segments, ReadOptions(end_offset=end_offset), [])
+    states = producer_states(segments, Pass(ReadOptions(end_offset=end_offset)))
     return {state.producer_id: state.last_timestamp for state in states}
 
 
@@ -59,14 +60,14 @@ def test_another_batch_has_another_timestamp(compacted: Path):
 def test_producers_of_deleted_records():
     """A broker that loads the log knows them from a snapshot behind the log start offset, and from nothing else."""
     segments = kraftlog.open(folder_of("3.9.1", "clean") / "log" / "trimmed-0").found.segments
-    known = producer_states(segments, ReadOptions(), [])
+    known = producer_states(segments, Pass())
     end = max(state.last_offset for state in known) + 2
     assert known
     for start in range(end):
         behind = [replace(segment, log_start_offset=start) for segment in segments]
-        assert producer_states(behind, ReadOptions(), []) == known
+        assert producer_states(behind, Pass()) == known
     at_end = [replace(segment, log_start_offset=end) for segment in segments]
-    assert producer_states(at_end, ReadOptions(), []) == []
+    assert producer_states(at_end, Pass()) == []
 
 
 EVERY, CLOSED, END = {0, 2, 4, 6, 8, 10}, None, 12
@@ -138,7 +139,7 @@ def test_where_a_broker_begins(directory: Path, point: int | None, start: int, l
         (directory / "t-0" / name).unlink()
     log = kraftlog.open(directory)
     assert set(log.producers(["producer_id"])["producer_id"].to_pylist()) == known
-    everything = producer_states(log.found.segments, ReadOptions(include_deleted=True), [])
+    everything = producer_states(log.found.segments, Pass(ReadOptions(include_deleted=True)))
     assert {state.producer_id for state in everything} == EVERY
 
 

@@ -15,6 +15,7 @@ from kraftlog.codec.options import ReadOptions
 from kraftlog.disk.disk import Disk, ReadableFile, use_disk
 from kraftlog.layout.partition_folder import PartitionFolder
 from kraftlog.layout.producer_snapshot import producer_snapshot_bytes
+from kraftlog.read.log_pass import Pass
 from kraftlog.tables.producer_tables import producer_states
 from kraftlog.transactions.producer_state import ProducerState, ProducerStates
 
@@ -118,7 +119,7 @@ def test_up_to_an_offset_the_snapshot_before_it_counts(directory: Path) -> None:
     for number in (1, 10, SEGMENTS - 1):
         counting = Counting()
         with use_disk(counting):
-            states = producer_states(segments, ReadOptions(end_offset=found[number] + 1), [])
+            states = producer_states(segments, Pass(ReadOptions(end_offset=found[number] + 1)))
         assert [state.producer_id for state in states] == [7, HANGING, *range(101, 100 + number)]
         assert counting.opened == {segments[number].file_name}
 

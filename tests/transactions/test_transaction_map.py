@@ -24,6 +24,7 @@ from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import Fault
 from kraftlog.layout.segment import Segment
 from kraftlog.read.committed_ranges import PartitionRanges
+from kraftlog.read.log_pass import Pass
 from kraftlog.read.partitions import by_partition
 from kraftlog.read.ranges import Range
 from kraftlog.read.records import read_range
@@ -52,7 +53,7 @@ def planned(
 ) -> list[Range]:
     """Plan the ranges of a partition as a driver does: by the files beside the segments, as far as these are there."""
     found = TransactionMap(segments, every="visible_at" in columns, strict=options.strict)
-    ranges = list(PartitionRanges(found, options, range_bytes, [], all_at_once=True).ranges())
+    ranges = list(PartitionRanges(found, Pass(options, range_bytes=range_bytes), all_at_once=True).ranges())
     faults += found.faults
     return ranges
 
@@ -68,7 +69,7 @@ def rows_of_ranges(
         ranges = [pickle.dumps(one) for one in planned(group, options, range_bytes, faults, columns)]
         of_ranges: list[Rows] = []
         for packed in reversed(ranges):
-            batches = read_range(pickle.loads(packed), schema.RECORDS.select(columns), options, faults)
+            batches = read_range(pickle.loads(packed), schema.RECORDS.select(columns), Pass(options, faults))
             of_ranges.append([row for batch in batches for row in batch.to_pylist()])
         rows += [row for of_range in reversed(of_ranges) for row in of_range]
     return rows
@@ -260,7 +261,7 @@ def test_what_is_appended_after_planning_does_not_count(tmp_path: Path):
         row
         for options, ranges in plans.items()
         for one in ranges
-        for batch in read_range(one, schema.RECORDS.select(["offset", "transaction_state"]), options, [])
+        for batch in read_range(one, schema.RECORDS.select(["offset", "transaction_state"]), Pass(options))
         for row in batch.to_pylist()
     ]
     plain = {"offset": 0, "transaction_state": None}
@@ -343,7 +344,7 @@ def test_a_segment_that_has_gone(tmp_path: Path):
     log_files(partition)[0].unlink()
     faults: list[Fault] = []
     for one in ranges:
-        list(read_range(one, schema.RECORDS.select(COLUMNS), options, faults))
+        list(read_range(one, schema.RECORDS.select(COLUMNS), Pass(options, faults)))
     assert [fault.error for fault in faults] == ["unreadable_file"]
 
 

@@ -19,8 +19,8 @@ from kraftlog.layout.segment import Segment
 from kraftlog.log_store.errors import InvalidTopicError
 from kraftlog.log_store.topics import check_name
 from kraftlog.read.index_interval import shown_interval
+from kraftlog.read.log_pass import Progress
 from kraftlog.read.partitions import by_partition
-from kraftlog.read.records import Progress
 from kraftlog.tables.log import Log
 from kraftlog.tables.open_log import open as open_log
 from kraftlog.tables.redaction import Redaction

@@ -20,8 +20,8 @@ from kraftlog.codec.options import ReadOptions
 from kraftlog.errors import Fault
 from kraftlog.layout.discover import Discovery
 from kraftlog.layout.segment import Segment
+from kraftlog.read.log_pass import Progress
 from kraftlog.read.partitions import log_start_offset
-from kraftlog.read.records import Progress
 from kraftlog.tables.log import Log
 from kraftlog.tables.redaction import Redaction
 

@@ -11,11 +11,11 @@ from kraftlog.codec.decode import RecordDecoder
 from kraftlog.codec.decode_plan import DecodePlan
 from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.codec.headers import Headers
-from kraftlog.codec.options import ReadOptions
 from kraftlog.disk.disk import ReadableFile
 from kraftlog.errors import RECORD_FAULTS, Fault, RecordError, error_from_fault
+from kraftlog.read.log_pass import Pass
 from kraftlog.read.ranges import Range
-from kraftlog.read.records import Progress, notes_of
+from kraftlog.read.records import notes_of
 from kraftlog.read.segment_end import end_fault
 from kraftlog.read.segment_reader import located, relocated, segment_file
 from kraftlog.schema import RECORDS
@@ -24,20 +24,14 @@ from kraftlog.schema import RECORDS
 SOUND_HEADER = RECORD_FAULTS | {"decompression_failed", "decompression_limit", "unknown_compression"}
 
 
-def decoded_headers(
-    part: Range, options: ReadOptions, on_progress: Progress | None = None, notes: list[str] | None = None
-) -> Iterator[tuple[list[Fault], Headers]]:
+def decoded_headers(part: Range, read: Pass) -> Iterator[tuple[list[Fault], Headers]]:
     """Decode the records of a range.
 
     Parameters
     ----------
     part : Range
-    options : ReadOptions
-        Without bounds: records outside of bounds are not decoded.
-    on_progress : callable, optional
-        Called with the bytes of log that were read since the last call.
-    notes : list of str, optional
-        Receives the positions of torn tails.
+    read : Pass
+        Records outside of bounds are not decoded. Notes are the positions of torn tails.
 
     Returns
     -------
@@ -49,7 +43,7 @@ def decoded_headers(
     RecordError
         With ``strict``.
     """
-    segment, rest = part.segment, np.empty(0, HEADER_DTYPE)
+    segment, options, rest = part.segment, read.options, np.empty(0, HEADER_DTYPE)
     found: list[Fault] = []
     damage: list[Fault] = []  # the last of it
     unreadable: list[Fault] = []
@@ -62,9 +56,8 @@ def decoded_headers(
                 yield [located(segment, fault) for fault in found], _with_undecoded(file, rows.headers, found)
                 damage = found[-1:] or damage
                 found.clear()
-                if on_progress:
-                    on_progress(decoder.position - done)
-                    done = decoder.position
+                read.advance(decoder.position - done)
+                done = decoder.position
         except RecordError as error:
             raise relocated(segment, error) from None
         rest = _with_undecoded(file, rest, found)
@@ -73,8 +66,8 @@ def decoded_headers(
             if options.strict:
                 raise error_from_fault(at_end)
             unreadable.append(at_end)
-        elif notes is not None:
-            notes.extend(notes_of(segment, decoder, file))
+        else:
+            read.notes.extend(notes_of(segment, decoder, file))
     yield [*(located(segment, fault) for fault in found), *unreadable], rest
 
 

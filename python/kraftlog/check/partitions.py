@@ -11,7 +11,6 @@ from kraftlog.check.offsets import OffsetCheck
 from kraftlog.check.producers import ProducerCheck
 from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.codec.headers import Headers
-from kraftlog.codec.options import ReadOptions
 from kraftlog.disk.disk import disk
 from kraftlog.disk.in_order import in_order
 from kraftlog.disk.remote_path import LogPath
@@ -19,9 +18,9 @@ from kraftlog.errors import Fault
 from kraftlog.layout.index_files import PREALLOCATED, IndexColumns, read_index
 from kraftlog.layout.segment import Segment
 from kraftlog.metadata_log.faults import metadata_faults
+from kraftlog.read.log_pass import Pass
 from kraftlog.read.partitions import by_partition, is_metadata
 from kraftlog.read.ranges import Range, plan, relevant
-from kraftlog.read.records import Progress
 from kraftlog.read.segment_end import MISSING_BATCHES
 from kraftlog.read.segment_reader import located, segment_file
 from kraftlog.topics import COORDINATOR_TOPICS
@@ -32,42 +31,36 @@ RANGE_BYTES = 16 << 20  # bytes of log per thread
 
 def check_segments(
     segments: list[Segment],
-    options: ReadOptions = ReadOptions(),  # noqa: B008  (frozen)
+    read: Pass,
     *,
     compares: bool = True,
-    workers: int = 1,
-    on_progress: Progress | None = None,
-    notes: list[str] | None = None,
     observe: Observer | None = None,
 ) -> Iterator[Fault]:
     """Read everything and return the faults, partition by partition, in the order of the files.
 
+    The caller decides where faults go: they are not added to those of the pass.
+
     Parameters
     ----------
     segments : list of Segment
-    options : ReadOptions
+    read : Pass
         ``strict`` raises at the first batch or record that cannot be read. Records within bounds are decoded; with
-        bounds transactions are those of the whole log, and ``compares`` has no effect.
+        bounds transactions are those of the whole log, and ``compares`` has no effect. Notes are the positions of torn
+        tails.
     compares : bool
         Whether offsets, sequences and the entries of ``.index`` and ``.timeindex`` are checked as well. Without it
         faults are only unreadable data, and signs that records are missing or wrongly visible.
-    workers : int
-        Threads that decode.
-    on_progress : callable, optional
-        Called with the bytes of log that were read since the last call.
-    notes : list of str, optional
-        Receives the positions of torn tails.
     observe : callable, optional
         Called with each segment, the faults of its batches and records, and the headers of the sound batches around
         them, as they are read: at least once for each segment.
     """
-    notes = [] if notes is None else notes
-    options = replace(options, include_deleted=True)
+    options = replace(read.options, include_deleted=True)
+    read = read.with_options(options)
     is_whole = not (options.bounds_offsets or options.bounds_timestamps)
     for group in by_partition(segments):
         check = _PartitionCheck(group, compares=compares and is_whole, checks_producers=is_whole)
         for segment in group if is_whole else relevant(group, options):
-            passes = _decoded(segment, options, workers, on_progress, notes)
+            passes = _decoded(segment, read)
             yield from check.segment(segment, passes if observe is None else _observed(segment, passes, observe))
         if is_whole:
             yield from check.finish()
@@ -87,29 +80,27 @@ def transaction_faults(segments: list[Segment]) -> Iterator[Fault]:
 
 
 Observer = Callable[[Segment, list[Fault], Headers], None]
-_Pass = Iterator[tuple[list[Fault], Headers]]
+_Decoded = Iterator[tuple[list[Fault], Headers]]
 
 
-def _observed(segment: Segment, passes: _Pass, observe: Observer) -> _Pass:
+def _observed(segment: Segment, passes: _Decoded, observe: Observer) -> _Decoded:
     for unread, headers in passes:
         observe(segment, unread, headers)
         yield unread, headers
 
 
-def _decoded(
-    segment: Segment, options: ReadOptions, workers: int, on_progress: Progress | None, notes: list[str]
-) -> _Pass:
+def _decoded(segment: Segment, read: Pass) -> _Decoded:
     """Decode a segment; return faults, each time with the headers that follow them."""
 
     def whole(part: Range) -> list[tuple[list[Fault], Headers]]:
-        return list(decoded_headers(part, options, on_progress, notes))
+        return list(decoded_headers(part, read))
 
-    if workers > 1:
-        for found in in_order(whole, plan([segment], options, RANGE_BYTES), workers, ahead=1):
+    if read.workers > 1:
+        for found in in_order(whole, plan([segment], read.options, RANGE_BYTES), read.workers, ahead=1):
             yield from found
     else:
-        for part in plan([segment], options, None):
-            yield from decoded_headers(part, options, on_progress, notes)
+        for part in plan([segment], read.options, None):
+            yield from decoded_headers(part, read)
 
 
 class _PartitionCheck:
@@ -124,7 +115,7 @@ class _PartitionCheck:
         is_log = not group[0].state and group[0].base_offset is not None and not is_metadata(group[0])
         self._checks_producers = checks_producers and is_log
 
-    def segment(self, segment: Segment, passes: _Pass) -> Iterator[Fault]:
+    def segment(self, segment: Segment, passes: _Decoded) -> Iterator[Fault]:
         """Process the next segment."""
         files, found = _index_files(segment, PREALLOCATED)
         index = IndexCheck(segment, files)

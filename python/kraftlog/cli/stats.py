@@ -15,10 +15,9 @@ from kraftlog.cli import options
 from kraftlog.cli.output import Output
 from kraftlog.cli.progress import progress_bar
 from kraftlog.cli.report import report_faults
-from kraftlog.codec.options import ReadOptions
 from kraftlog.errors import Fault
 from kraftlog.layout.discover import LogPaths
-from kraftlog.read.records import Progress
+from kraftlog.read.log_pass import Pass, Progress
 from kraftlog.tables.log import Log
 from kraftlog.tables.open_log import open as open_log
 
@@ -134,16 +133,17 @@ def _table(
         by_producer = given["by"] == "producer"
         return log.stats(faults, by_producer=by_producer, decompress=given["decompress"], heal=heal, on_progress=bar)
     faults += log.unreadable()
+    read = Pass(faults=faults, notes=notes, on_progress=bar)
     if given["wants_space"]:
         return log.space(faults, housekeeping, heal=heal, on_progress=bar)
     if given["by_time"]:
         from kraftlog.tables.writes import writes
 
-        return writes(log.line_files(heal=heal), given["by_time"], ReadOptions(), faults, notes, bar)
+        return writes(log.line_files(heal=heal), given["by_time"], read)
     from kraftlog.tables.key_counts import MOST_BYTES, count_keys, key_stats, top_keys
 
     most = MOST_BYTES if given["key_memory"] is None else given["key_memory"] << 20
-    counted = count_keys(log.line_files(heal=heal), ReadOptions(), faults, notes, most_bytes=most, on_progress=bar)
+    counted = count_keys(log.line_files(heal=heal), read, most_bytes=most)
     return key_stats(counted) if given["wants_keys"] else top_keys(counted, given["top_keys"])
 
 

@@ -22,8 +22,8 @@ from kraftlog.log_report.fault_counts import FaultCounts
 from kraftlog.log_report.group_lags import GroupLags
 from kraftlog.log_report.partition_facts import SIZES, PartitionFacts, partition_facts
 from kraftlog.log_report.transaction_sums import TransactionSums
+from kraftlog.read.log_pass import Pass, Progress
 from kraftlog.read.partitions import by_partition
-from kraftlog.read.records import Progress
 from kraftlog.tables.all_tables import TABLES
 from kraftlog.tables.lag import lags_of_segments
 from kraftlog.tables.log import Log
@@ -135,7 +135,7 @@ def collect(
     facts.has_transaction_state = TRANSACTION_STATE in log.topics
     _hanging(facts, log)
     found: list[Fault] = []
-    states = LogStates(log.lines, log.found, OPTIONS, found)
+    states = LogStates(log.lines, log.found, Pass(OPTIONS, found))
     for one in facts.transactions.open:
         if one.topic is None or one.partition is None or len(facts.waits) == HANGING:
             continue
@@ -203,5 +203,5 @@ def _groups(
     columns = ["group", "group_type", "state", "members"]
     lags.add_groups(Read.of_segments(TABLES["groups"], segments, columns, OPTIONS, faults).rows())
     wanted: pa.Schema = schema.LAG.select([*schema.LAG.shown, "log_start_offset", "sentence"])
-    lags.add_lags(lags_of_segments(segments, wanted, OPTIONS, faults, ends=ends, states=states))
+    lags.add_lags(lags_of_segments(segments, wanted, Pass(OPTIONS, faults), ends=ends, states=states))
     return lags

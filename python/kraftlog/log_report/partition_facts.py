@@ -17,8 +17,8 @@ from kraftlog.errors import Fault
 from kraftlog.layout.segment import Segment
 from kraftlog.log_report.fault_counts import FaultCounts, SegmentDamage
 from kraftlog.log_report.transaction_sums import TransactionSums
+from kraftlog.read.log_pass import Pass, Progress
 from kraftlog.read.partitions import is_metadata
-from kraftlog.read.records import Progress
 from kraftlog.read.segment_reader import scanned, segment_file
 from kraftlog.tables.file_tables import SegmentTotals
 from kraftlog.tables.partition_offsets import PartitionEnds
@@ -123,7 +123,7 @@ def partition_facts(
         if observe is not None:
             observe(segment, unread, headers)
 
-    checks = check_segments(group, options, on_progress=on_progress, notes=facts.notes, observe=take)
+    checks = check_segments(group, Pass(options, notes=facts.notes, on_progress=on_progress), observe=take)
     for fault in checks:
         facts.faults.add(fault)
         seen.damage(fault)

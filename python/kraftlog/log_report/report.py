@@ -18,7 +18,7 @@ from kraftlog.log_report.facts import Facts, collect
 from kraftlog.log_report.finding import Finding
 from kraftlog.log_report.findings import findings, verdict
 from kraftlog.log_report.page import check_package, pieces
-from kraftlog.read.records import Progress
+from kraftlog.read.log_pass import Progress
 from kraftlog.tables.log import Log
 from kraftlog.tables.open_log import open as open_log
 from kraftlog.times import milliseconds

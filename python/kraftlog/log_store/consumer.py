@@ -22,6 +22,7 @@ from kraftlog.log_store.group_offsets import OffsetAndMetadata
 from kraftlog.log_store.parts import StoreParts
 from kraftlog.log_store.producer import OffsetsToCommit, with_metadata
 from kraftlog.log_store.transaction_state import TopicPartition
+from kraftlog.read.log_pass import Pass
 from kraftlog.read.records import read_range
 from kraftlog.schema import RECORDS
 from kraftlog.tables.open_log import open as open_log
@@ -428,4 +429,4 @@ class Consumer:
         if self._isolation_level == "read_uncommitted":
             part = replace(part, transactions=None)
         options = ReadOptions(start_offset=start, end_offset=end, isolation_level=self._isolation_level, strict=True)
-        return read_range(part, RECORDS.select(), options, []), end
+        return read_range(part, RECORDS.select(), Pass(options)), end

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kraftlog.codec.options import ReadOptions
-from kraftlog.errors import Fault, error_from_fault
+from kraftlog.errors import error_from_fault
 from kraftlog.layout.segment import Segment
 from kraftlog.log_store.transaction_state import NONE, TransactionState
 from kraftlog.messages.frames import int16_prefix
 from kraftlog.messages.one_message import encode_message
+from kraftlog.read.log_pass import Pass
 from kraftlog.tables.coordinator_tables import last_transactional_ids
 
 _FLEXIBLE_VERSION = 1  # from transaction.version 1 on; older releases read only version 0 (KIP-915)
@@ -74,9 +75,9 @@ def transaction_states(segments: list[Segment]) -> Iterator[TransactionState]:
     RecordError
         When a record cannot be read: its decision would be lost.
     """
-    faults: list[Fault] = []
-    rows = last_transactional_ids(segments, ReadOptions(strict=True), faults)
-    for fault in faults:
+    read = Pass(ReadOptions(strict=True))
+    rows = last_transactional_ids(segments, read)
+    for fault in read.faults:
         raise error_from_fault(fault)
     for row in rows.to_pylist():
         yield TransactionState(

@@ -18,7 +18,7 @@ from kraftlog.metadata_log.files import MetadataLog
 from kraftlog.metadata_log.image import image_at, take_faults
 from kraftlog.metadata_log.image_at import ImageAt
 from kraftlog.metadata_log.replay import Replay
-from kraftlog.read.records import Progress
+from kraftlog.read.log_pass import Progress
 
 Ints = npt.NDArray[np.int64]
 _STEP = np.dtype([("offset", "i8"), ("epoch", "i8"), ("timestamp", "i8")])

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from kraftlog.errors import Fault
 from kraftlog.layout.segment import Segment
 from kraftlog.metadata_log.batches import Batches
+from kraftlog.read.log_pass import Progress
 from kraftlog.read.metadata_decisions import SNAPSHOT
 from kraftlog.read.metadata_scan import MetadataScan
 from kraftlog.read.partitions import by_partition, is_metadata
-from kraftlog.read.records import Progress
 from kraftlog.read.segment_reader import located
 
 UNFINISHED = "incomplete_snapshot"

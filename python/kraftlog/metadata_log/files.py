@@ -18,6 +18,7 @@ from kraftlog.layout.discover import discover
 from kraftlog.layout.segment import Segment
 from kraftlog.messages.arrow_types import UUID_BINARY
 from kraftlog.messages.format_of import format_of_topic
+from kraftlog.read.log_pass import Pass
 from kraftlog.read.messages import typed_chunks
 from kraftlog.read.metadata_decisions import SNAPSHOT, is_last_segment
 from kraftlog.read.partitions import by_partition, is_metadata
@@ -222,7 +223,7 @@ def snapshot_of(segment: Segment) -> Snapshot:
 def last_contained_timestamp(snapshot: Segment) -> int:
     """Return the append time of the last record that a snapshot replaces, from its header; else -1."""
     options = ReadOptions(include_control=True, end_offset=1)
-    for chunk in typed_chunks([snapshot], [], options, [], uuid=UUID_BINARY):
+    for chunk in typed_chunks([snapshot], [], Pass(options), uuid=UUID_BINARY):
         if HEADER in chunk.messages.types_there:
             stamps = chunk.messages.typed(HEADER).fields.column("last_contained_log_timestamp")
             return int(stamps[0].as_py()) if len(stamps) else -1

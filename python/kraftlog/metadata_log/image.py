@@ -15,7 +15,7 @@ from kraftlog.metadata_log.files import MetadataLog, last_contained_timestamp, s
 from kraftlog.metadata_log.image_at import ImageAt
 from kraftlog.metadata_log.image_cache import ImageCache
 from kraftlog.metadata_log.replay import Replay
-from kraftlog.read.records import Progress
+from kraftlog.read.log_pass import Progress
 from kraftlog.read.segment_reader import located
 
 INCOMPLETE = "incomplete_image"

@@ -22,9 +22,9 @@ from kraftlog.messages.reader import MessageReader
 from kraftlog.messages.typed_pass import Typed
 from kraftlog.metadata_log.batches import Batches
 from kraftlog.metadata_log.files import MetadataLog
+from kraftlog.read.log_pass import Pass, Progress
 from kraftlog.read.messages import faults_of_messages
 from kraftlog.read.metadata_walk import Decided, MetadataWalk
-from kraftlog.read.records import Progress
 
 Ints = npt.NDArray[np.int64]
 
@@ -142,7 +142,11 @@ class Replay:
         """
         found: list[Fault] = []
         walk = self._walk = MetadataWalk(
-            self._log.segments, found, self._options, self._bounds, self._start, self.batches.see, on_progress
+            self._log.segments,
+            Pass(self._options, found, on_progress=on_progress),
+            self._bounds,
+            self._start,
+            self.batches.see,
         )
         reader = MessageReader(BUILT_IN.formats[METADATA], UUID_BINARY)
 

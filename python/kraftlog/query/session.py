@@ -17,8 +17,8 @@ from kraftlog.errors import Fault
 from kraftlog.metadata.image import TYPES, Image
 from kraftlog.metadata.image_table import image_table
 from kraftlog.query.dataset import TableDataset
+from kraftlog.read.log_pass import Progress
 from kraftlog.read.partitions import is_metadata
-from kraftlog.read.records import Progress
 from kraftlog.stream import Stream, optional_package
 from kraftlog.tables.all_tables import TABLES
 from kraftlog.tables.log import Log

@@ -22,6 +22,7 @@ from kraftlog.disk.remote_path import RemotePath
 from kraftlog.errors import Fault
 from kraftlog.layout.names import printable
 from kraftlog.layout.segment import Segment
+from kraftlog.read.log_pass import Pass
 from kraftlog.read.metadata_scan import metadata_ranges
 from kraftlog.read.partitions import by_partition, is_metadata
 from kraftlog.read.ranges import Range, plan, relevant
@@ -46,14 +47,7 @@ def needs_transactions(options: ReadOptions, columns: Sequence[str]) -> bool:
 
 
 def ranges_with_transactions(
-    segments: list[Segment],
-    options: ReadOptions,
-    range_bytes: int | None,
-    columns: Sequence[str],
-    faults: list[Fault],
-    notes: list[str],
-    *,
-    follows: bool = False,
+    segments: list[Segment], columns: Sequence[str], read: Pass, *, follows: bool = False
 ) -> Iterator[Range]:
     """Return the ranges to read, in order, with their transactions.
 
@@ -63,16 +57,12 @@ def ranges_with_transactions(
     Parameters
     ----------
     segments : list of Segment
-    options : ReadOptions
-        With ``read_committed`` ranges end at the last stable offset.
-    range_bytes : int, optional
-        Size of a range in bytes; by default one range per segment.
     columns : sequence of str
         Columns of the ``records`` table.
-    faults : list of Fault
-        Receives unreadable snapshots and segments, and misplaced markers of metadata transactions.
-    notes : list of str
-        Receives the offset at which a read_committed reader stops, and the reason why headers of remote files are read.
+    read : Pass
+        With ``read_committed`` ranges end at the last stable offset. Faults are unreadable snapshots and segments, and
+        misplaced markers of metadata transactions. Notes are the offset at which a read_committed reader stops, and the
+        reason why headers of remote files are read.
     follows : bool
         Whether each range is read before the next one is requested. A last segment is then one range, whose reader
         determines committed records itself. Such a range can only be used in this process.
@@ -84,19 +74,19 @@ def ranges_with_transactions(
     """
     for group in by_partition(segments):
         if is_metadata(group[0]):
-            yield from metadata_ranges(group, options, range_bytes, faults)
+            yield from metadata_ranges(group, read)
             continue
         found = TransactionMap(
             group,
             every="visible_at" in columns,
-            strict=options.strict,
-            cut_bytes=range_bytes,
+            strict=read.options.strict,
+            cut_bytes=read.range_bytes,
         )
-        is_followed = follows and range_bytes is None and not TRANSACTION_COLUMNS & set(columns)
-        for part in PartitionRanges(found, options, range_bytes, notes, follows=is_followed).ranges():
-            _move(found.faults, faults)
+        is_followed = follows and read.range_bytes is None and not TRANSACTION_COLUMNS & set(columns)
+        for part in PartitionRanges(found, read, follows=is_followed).ranges():
+            _move(found.faults, read.faults)
             yield part
-        _move(found.faults, faults)
+        _move(found.faults, read.faults)
 
 
 def _move(found: list[Fault], faults: list[Fault]) -> None:
@@ -120,10 +110,8 @@ class PartitionRanges:
     Parameters
     ----------
     found : TransactionMap
-    options : ReadOptions
-    range_bytes : int, optional
-    notes : list of str
-        Receives the offset at which a read_committed reader stops.
+    read : Pass
+        A note is the offset at which a read_committed reader stops.
     all_at_once : bool
         Whether all ranges are required before any is read: segments are then scanned in parallel.
     follows : bool
@@ -134,17 +122,15 @@ class PartitionRanges:
     def __init__(
         self,
         found: TransactionMap,
-        options: ReadOptions,
-        range_bytes: int | None,
-        notes: list[str],
+        read: Pass,
         *,
         all_at_once: bool = False,
         follows: bool = False,
     ) -> None:
         self._found = found
-        self._options = options
-        self._range_bytes = range_bytes
-        self._notes = notes
+        self._options = read.options
+        self._range_bytes = read.range_bytes
+        self._notes = read.notes
         self._all_at_once = all_at_once
         self._follows = follows
         self._is_remote = isinstance(found.segments[0].path, RemotePath)

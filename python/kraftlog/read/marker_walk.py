@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from kraftlog.codec.options import READ_COMMITTED, ReadOptions
-from kraftlog.errors import Fault
+from kraftlog.codec.options import READ_COMMITTED
 from kraftlog.layout.segment import Segment
 from kraftlog.read.committed_ranges import ranges_with_transactions
+from kraftlog.read.log_pass import Pass
 from kraftlog.read.ranges import Range, plan
 
 
@@ -26,27 +26,22 @@ class Stretch(NamedTuple):
     is_wanted: bool
 
 
-def stretches(
-    segments: Sequence[Segment], options: ReadOptions, faults: list[Fault], notes: list[str]
-) -> Iterator[Stretch]:
+def stretches(segments: Sequence[Segment], read: Pass) -> Iterator[Stretch]:
     """Return the log of a partition from the first range within the bounds on, in order, without gaps.
 
     Parameters
     ----------
     segments : sequence of Segment
         Live segments of one partition, in order.
-    options : ReadOptions
-        With ``read_committed`` the selected ranges end at the last stable offset.
-    faults : list of Fault
-        Receives faults of transactions.
-    notes : list of str
-        Receives the offset at which a read_committed reader stops.
+    read : Pass
+        With ``read_committed`` the selected ranges end at the last stable offset, and a note gives it. Faults are those
+        of transactions.
     """
     numbers = {segment.path: number for number, segment in enumerate(segments)}
-    if options.isolation_level == READ_COMMITTED:
-        wanted = ranges_with_transactions(list(segments), options, None, [], faults, notes)
+    if read.options.isolation_level == READ_COMMITTED:
+        wanted = ranges_with_transactions(list(segments), [], read)
     else:
-        wanted = plan(list(segments), options, None)
+        wanted = plan(list(segments), read.options, None)
     reached: tuple[int, int] | None = None  # number of the segment, and byte in it
     for part in wanted:
         number = numbers[part.segment.path]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TypeVar
 
@@ -18,14 +18,15 @@ from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.names import printable
 from kraftlog.layout.segment import Segment
 from kraftlog.messages.arrow_types import UUID_TEXT
-from kraftlog.messages.catalog import BUILT_IN, Catalog, format_of_topic
+from kraftlog.messages.catalog import format_of_topic
 from kraftlog.messages.control_format import CONTROL, control_format, read_control
 from kraftlog.messages.format_of import METADATA
 from kraftlog.messages.reader import MessageReader, Messages
 from kraftlog.read.committed_ranges import needs_transactions, ranges_with_transactions
+from kraftlog.read.log_pass import Pass
 from kraftlog.read.partitions import is_metadata, topics_of
 from kraftlog.read.ranges import Range, plan
-from kraftlog.read.records import Progress, read_range
+from kraftlog.read.records import read_range
 from kraftlog.read.segment_reader import located
 
 Made = TypeVar("Made")
@@ -81,12 +82,8 @@ def format_of(segment: Segment) -> str | None:
 def typed_chunks(
     segments: Iterable[Segment],
     columns: Sequence[str],
-    options: ReadOptions,
-    faults: list[Fault],
+    read: Pass,
     *,
-    notes: list[str] | None = None,
-    on_progress: Progress | None = None,
-    catalog: Catalog = BUILT_IN,
     uuid: str = UUID_TEXT,
 ) -> Iterator[TypedChunk]:
     """Read records of internal topics as messages; others are left out.
@@ -96,28 +93,23 @@ def typed_chunks(
     segments : iterable of Segment
     columns : sequence of str
         Columns of the ``records`` table, in addition to key, value and offset.
-    options : ReadOptions
-        With ``include_control`` control records are returned as separate chunks, in log order.
-    faults : list of Fault
-        Receives faults of batches and records; the reader of a chunk takes faults of messages from the chunk, after it
-        has read its columns.
-    notes : list of str, optional
-        Receives the offset at which a read_committed reader stops.
-    on_progress : callable, optional
-    catalog : Catalog
+    read : Pass
+        With ``include_control`` control records are returned as separate chunks, in log order. Faults are those of
+        batches and records; the reader of a chunk takes faults of messages from the chunk, after it has read its
+        columns. A note is the offset at which a read_committed reader stops.
     uuid : {"text", "binary"}
     """
-    notes, segments = [] if notes is None else notes, list(segments)
-    readers = {name: MessageReader(one, uuid) for name, one in catalog.formats.items()}
+    segments, options = list(segments), read.options
+    readers = {name: MessageReader(one, uuid) for name, one in read.catalog.formats.items()}
     formats = {segment.path: format_of(segment) for segment in segments}
     internal = [segment for segment in segments if formats[segment.path] is not None]
     if formats and not internal:
-        notes.append(f"no internal topic among {', '.join(topics_of(segments))}")
+        read.notes.append(f"no internal topic among {', '.join(topics_of(segments))}")
     names = list(dict.fromkeys([*_READ, *columns, *(["control_type"] if options.include_control else [])]))
-    of_control = control_format(catalog)
-    for part in _parts(internal, options, names, faults, notes):
+    of_control = control_format(read.catalog)
+    for part in _parts(internal, names, read):
         reader = readers[formats[part.segment.path] or METADATA]
-        for batch in read_range(part, schema.RECORDS.select(names), options, faults, on_progress, notes):
+        for batch in read_range(part, schema.RECORDS.select(names), read):
             for records, is_control in _runs(batch, options):
                 if is_control:
                     types, values = records.column("control_type").to_pylist(), records.column("value")
@@ -131,13 +123,7 @@ def made_of_chunks(
     make: Callable[[TypedChunk, list[Fault]], Made],
     segments: Iterable[Segment],
     columns: Sequence[str],
-    options: ReadOptions,
-    faults: list[Fault],
-    notes: list[str],
-    *,
-    workers: int = 1,
-    on_progress: Progress | None = None,
-    catalog: Catalog = BUILT_IN,
+    read: Pass,
 ) -> Iterator[Made]:
     """Return the results of a function for the chunks of ``typed_chunks``, in log order.
 
@@ -148,23 +134,16 @@ def made_of_chunks(
         chunks are read.
     segments : iterable of Segment
     columns : sequence of str
-    options : ReadOptions
-    faults : list of Fault
-        Receives faults, including those of messages, before the corresponding result is returned.
-    notes : list of str
-        Receives the offset at which a read_committed reader stops, and the number of records of unknown types.
-    workers : int
-        Number of threads, in addition to the caller's.
-    on_progress : callable, optional
-    catalog : Catalog
+    read : Pass
+        Receives faults, including those of messages, before the corresponding result is returned. Notes are the offset
+        at which a read_committed reader stops, and the number of records of unknown types. Workers are threads in
+        addition to the caller's.
     """
     unread: list[Fault] = []  # of the chunks that come next
     unknown = _UnknownTypes()
 
     def chunks() -> Generator[tuple[TypedChunk, list[Fault]], None, None]:
-        for chunk in typed_chunks(
-            segments, columns, options, unread, notes=notes, on_progress=on_progress, catalog=catalog
-        ):
+        for chunk in typed_chunks(segments, columns, replace(read, faults=unread)):
             noted = unread.copy()
             unread.clear()
             yield chunk, noted
@@ -175,14 +154,16 @@ def made_of_chunks(
 
     source = chunks()
     try:
-        for made, chunk, noted in map(work, source) if workers == 1 else in_order(work, source, workers, ahead=1):
-            faults += noted
+        for made, chunk, noted in (
+            map(work, source) if read.workers == 1 else in_order(work, source, read.workers, ahead=1)
+        ):
+            read.faults.extend(noted)
             unknown.count(chunk)
             yield made
     finally:
         source.close()
-        faults += unread
-    notes += unknown.notes
+        read.faults.extend(unread)
+    read.notes.extend(unknown.notes)
 
 
 @dataclass(frozen=True)
@@ -204,12 +185,10 @@ class _UnknownTypes:
         return [_note(where, counts) for where, counts in self.counts.items() if counts]
 
 
-def _parts(
-    segments: list[Segment], options: ReadOptions, columns: Sequence[str], faults: list[Fault], notes: list[str]
-) -> Iterator[Range]:
-    if needs_transactions(options, columns):
-        return ranges_with_transactions(segments, options, None, columns, faults, notes, follows=True)
-    return plan(segments, options, None)
+def _parts(segments: list[Segment], columns: Sequence[str], read: Pass) -> Iterator[Range]:
+    if needs_transactions(read.options, columns):
+        return ranges_with_transactions(segments, columns, replace(read, range_bytes=None), follows=True)
+    return plan(segments, read.options, None)
 
 
 def _runs(batch: pa.RecordBatch, options: ReadOptions) -> Iterator[tuple[pa.RecordBatch, bool]]:

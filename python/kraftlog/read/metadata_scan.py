@@ -9,10 +9,10 @@ from kraftlog.codec.markers import scan_markers
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.segment import Segment
+from kraftlog.read.log_pass import Pass, Progress
 from kraftlog.read.metadata_decisions import MetadataDecisions, Observer
 from kraftlog.read.metadata_faults import BEGUN_BEFORE, of_markers
 from kraftlog.read.ranges import Range, plan
-from kraftlog.read.records import Progress
 from kraftlog.read.seek import seek
 from kraftlog.read.segment_reader import located, segment_file
 from kraftlog.transactions.metadata_columns import FOREVER, Stretch
@@ -120,23 +120,19 @@ class MetadataScan:
             self._on_progress(segment.size)
 
 
-def metadata_ranges(
-    segments: list[Segment], options: ReadOptions, range_bytes: int | None, faults: list[Fault]
-) -> Iterator[Range]:
+def metadata_ranges(segments: list[Segment], read: Pass) -> Iterator[Range]:
     """Return the ranges of a metadata log to read, each with the transactions of its records.
 
     Parameters
     ----------
     segments : list of Segment
         Segments of one partition, in order; or one snapshot.
-    options : ReadOptions
-    range_bytes : int, optional
-        Size of a range in bytes; one range per segment if None.
-    faults : list of Fault
+    read : Pass
         Receives faults of the transactions within the bounds of offsets.
     """
-    bounds = (options.start_offset, options.end_offset)
-    return MetadataScan(segments, faults, strict=options.strict, bounds=bounds).ranges(options, range_bytes)
+    options = read.options
+    scan = MetadataScan(segments, read.faults, strict=options.strict, bounds=(options.start_offset, options.end_offset))
+    return scan.ranges(options, read.range_bytes)
 
 
 def scan_piece(buffer: Buffer) -> Iterator[Found]:

@@ -18,9 +18,9 @@ from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.disk.disk import ReadableFile
 from kraftlog.errors import Fault
 from kraftlog.layout.segment import Segment
+from kraftlog.read.log_pass import Pass
 from kraftlog.read.metadata_decisions import MetadataDecisions, Observer
 from kraftlog.read.ranges import relevant
-from kraftlog.read.records import Progress
 from kraftlog.read.seek import seek
 from kraftlog.read.segment_end import end_fault
 from kraftlog.read.segment_reader import located, segment_file
@@ -92,38 +92,34 @@ class MetadataWalk:
     ----------
     segments : list of Segment
         Segments of one partition, in order; or one snapshot.
-    faults : list of Fault
-        Receives faults of transactions, and read faults.
-    options : ReadOptions
-        Bounds of offsets, and the size of chunks. Records of batches next to the bounds may be included.
+    read : Pass
+        Bounds of offsets, and the size of chunks. Records of batches next to the bounds may be included. Faults are
+        those of transactions, and read faults.
     bounds : tuple of int
         Only faults of transactions at offsets in [start, end) are reported.
     start_offset : int or None
         Start offset, at which no transaction is open: the end of a snapshot.
     observe : callable
         Called with a log file and consecutive batches of it.
-    on_progress : callable, optional
     """
 
     def __init__(
         self,
         segments: Sequence[Segment],
-        faults: list[Fault],
-        options: ReadOptions,
+        read: Pass,
         bounds: tuple[int, int],
         start_offset: int | None,
         observe: Observer,
-        on_progress: Progress | None = None,
     ) -> None:
-        self._faults = faults
-        self._options = options
-        self._on_progress = on_progress
-        self._wanted = {segment.path for segment in relevant(list(segments), options)}
+        self._faults = read.faults
+        self._options = read.options
+        self._advance = read.advance
+        self._wanted = {segment.path for segment in relevant(list(segments), read.options)}
         self._waiting: deque[_Waiting] = deque()
         self._is_at_end = False
         self._reached = 0  # the place of the last ones that begin before the end of the bounds
         self.decisions = MetadataDecisions(
-            segments, faults, strict=False, start_offset=start_offset, bounds=bounds, observe=observe
+            segments, read.faults, strict=False, start_offset=start_offset, bounds=bounds, observe=observe
         )
 
     def blocks(self) -> Iterator[Decided]:
@@ -218,8 +214,7 @@ class MetadataWalk:
                 yield from self._again(segment, one, view)
             else:
                 yield Decided(segment, one.block, view)
-            if self._on_progress:
-                self._on_progress(one.end - one.start)
+            self._advance(one.end - one.start)
 
     def _again(self, segment: Segment, one: _Waiting, view: MetadataView) -> Iterator[Decided]:
         found: list[Fault] = []

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from typing import NamedTuple
 
 import pyarrow as pa
 
 from kraftlog.codec.decode import BatchObserver, RecordDecoder
 from kraftlog.codec.decode_plan import DecodePlan
-from kraftlog.codec.options import ReadOptions
 from kraftlog.codec.records import Origin
 from kraftlog.disk.disk import ReadableFile, reading_until
 from kraftlog.disk.in_order import streams_in_order
-from kraftlog.errors import Fault, RecordError, error_from_fault
+from kraftlog.errors import Fault, RecordError
 from kraftlog.layout.segment import Segment
+from kraftlog.read.log_pass import Pass
 from kraftlog.read.ranges import Range, Walk
 from kraftlog.read.segment_end import OFFSET_AND_LENGTH, end_fault
 from kraftlog.read.segment_reader import located, relocated, segment_file
-
-Progress = Callable[[int], None]
 
 AHEAD_BYTES = 64 << 20  # of rows that wait for their turn, whatever was compressed
 
@@ -27,10 +25,7 @@ AHEAD_BYTES = 64 << 20  # of rows that wait for their turn, whatever was compres
 def read_range(
     part: Range,
     arrow_schema: pa.Schema,
-    options: ReadOptions,
-    faults: list[Fault],
-    on_progress: Progress | None = None,
-    notes: list[str] | None = None,
+    read: Pass,
     observe: BatchObserver | None = None,
 ) -> Generator[pa.RecordBatch, None, int]:
     """Decode the records of one range.
@@ -40,13 +35,8 @@ def read_range(
     part : Range
     arrow_schema : pyarrow.Schema
         Columns of the ``records`` table.
-    options : ReadOptions
-    faults : list of Fault
-        Receives faults.
-    on_progress : callable, optional
-        Called with the number of log bytes read since the last call.
-    notes : list of str, optional
-        Receives the number of salvaged records, and the length of a torn tail.
+    read : Pass
+        Notes are the number of salvaged records, and the length of a torn tail.
     observe : callable, optional
         Called with the headers of all batches, including control batches, before their rows are returned.
 
@@ -56,12 +46,12 @@ def read_range(
         Its return value is the position of the next batch of the segment: usually after the range; before its end if
         the file could not be read.
     """
-    options = options.from_log_start(part.segment.log_start_offset)
+    options = read.options.from_log_start(part.segment.log_start_offset)
     segment = part.segment
     origin = Origin(segment.topic, segment.partition, part.transactions)
     found: list[Fault] = []
     position = part.start
-    with segment_file(segment, faults, strict=options.strict) as file:
+    with segment_file(segment, read.faults, strict=options.strict) as file:
         reading_until(file, part.end)
         follows = part.undecided is not None
         plan = DecodePlan(arrow_schema, options, origin, every_batch=observe is not None)
@@ -69,74 +59,60 @@ def read_range(
         try:
             for batch in decoder.batches(found, observe):
                 yield _in_its_file(batch, segment) if segment.first_byte else batch
-                if on_progress:
-                    on_progress(decoder.position - position)
-                    position = decoder.position
-            if on_progress and options.holds is not None:  # what was searched and had no rows
-                on_progress(min(decoder.position, file.size) - position)
+                read.advance(decoder.position - position)
+                position = decoder.position
+            if options.holds is not None:  # what was searched and had no rows
+                read.advance(min(decoder.position, file.size) - position)
             position = decoder.position
         except RecordError as error:
             raise relocated(segment, error) from None
         finally:
-            faults.extend(located(segment, fault) for fault in found)
+            read.faults.extend(located(segment, fault) for fault in found)
         at_end = end_fault(segment, decoder, found, file, options)
         if at_end is not None:
-            if options.strict:
-                raise error_from_fault(at_end)
-            faults.append(at_end)
-        if notes is not None:
-            notes.extend(notes_of(segment, decoder, file))
+            read.add(at_end)
+        read.notes.extend(notes_of(segment, decoder, file))
     if part.undecided is not None and decoder.is_undecided:
         for rest in part.undecided(decoder.position):
-            position = yield from read_range(rest, arrow_schema, options, faults, on_progress, notes, observe)
+            position = yield from read_range(rest, arrow_schema, read, observe)
     return position
 
 
-def read_ranges(
-    parts: Iterable[Range],
-    arrow_schema: pa.Schema,
-    options: ReadOptions,
-    faults: list[Fault],
-    workers: int,
-    on_progress: Progress | None = None,
-    notes: list[str] | None = None,
-) -> Iterator[pa.RecordBatch]:
-    """Decode ranges in order, with ``workers`` threads that read ahead by ``AHEAD_BYTES`` of rows.
+def read_ranges(parts: Iterable[Range], arrow_schema: pa.Schema, read: Pass) -> Iterator[pa.RecordBatch]:
+    """Decode ranges in order; with several workers, threads read ahead by ``AHEAD_BYTES`` of rows.
 
     Rows of a range that the walk over its segment does not reach are dropped (``Walk``).
     """
     walk = Walk()
 
-    def read(part: Range) -> Iterator[pa.RecordBatch]:
-        walk.reached(part, (yield from read_range(part, arrow_schema, options, faults, on_progress, notes)))
+    def rows(part: Range) -> Iterator[pa.RecordBatch]:
+        walk.reached(part, (yield from read_range(part, arrow_schema, read)))
 
-    if workers == 1:
+    if read.workers == 1:
         for part in parts:
             if (onward := walk.onward(part)) is not None:
-                yield from read(onward)
+                yield from rows(onward)
         return
 
     def ahead(part: Range) -> Iterator[Range | pa.RecordBatch | _Remarks]:
         yield part
-        found: list[Fault] = []
-        said: list[str] = []
-        position = yield from read_range(part, arrow_schema, options, found, on_progress, said)
-        yield _Remarks(part, position, found, said)
+        apart = read.apart()
+        position = yield from read_range(part, arrow_schema, apart)
+        yield _Remarks(part, position, apart.faults, apart.notes)
 
     is_wanted = True
-    for result in streams_in_order(ahead, parts, workers, size_of=_bytes_of, most_bytes=AHEAD_BYTES):
+    for result in streams_in_order(ahead, parts, read.workers, size_of=_bytes_of, most_bytes=AHEAD_BYTES):
         if isinstance(result, Range):
             onward = walk.onward(result)
             is_wanted = onward is result
             if onward is not None and not is_wanted:
-                yield from read(onward)
+                yield from rows(onward)
         elif not is_wanted:
             continue
         elif isinstance(result, _Remarks):
             walk.reached(result.part, result.position)
-            faults.extend(result.faults)
-            if notes is not None:
-                notes.extend(result.notes)
+            read.faults.extend(result.faults)
+            read.notes.extend(result.notes)
         else:
             yield result
 

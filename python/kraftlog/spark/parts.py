@@ -14,6 +14,7 @@ from kraftlog.layout.discover import Discovery
 from kraftlog.layout.segment import Segment
 from kraftlog.read.committed_ranges import PartitionRanges, needs_transactions
 from kraftlog.read.end_offset import end_offset
+from kraftlog.read.log_pass import Pass
 from kraftlog.read.metadata_scan import metadata_ranges
 from kraftlog.read.partitions import by_partition, is_metadata, log_start_offset
 from kraftlog.read.ranges import Range, plan, plan_at_once, relevant
@@ -110,7 +111,7 @@ def plan_parts(request: Request, fold: Fold = in_threads) -> list[Part]:
         parts.append(Part(WholePartition(tuple(files.segments), tuple(metadata_log)), options))
     elif table.cut is TaskCut.REPLICAS:
         options = request.interval.of_fold(request.options, table)
-        for of_partition in partition_replicas(log.found, request.columns, faults, []):
+        for of_partition in partition_replicas(log.found, request.columns, Pass(faults=faults)):
             if request.narrowing.wants(*of_partition.of):
                 parts.append(Part(of_partition, options))
         if faults:
@@ -254,11 +255,12 @@ def _works(
 ) -> Iterator[Work]:
     cut = request.definition.cut
     if transactions is not None:
-        ranges = list(PartitionRanges(transactions, options, range_bytes, [], all_at_once=True).ranges())
+        read = Pass(options, range_bytes=range_bytes)
+        ranges = list(PartitionRanges(transactions, read, all_at_once=True).ranges())
         faults += transactions.faults
         yield from ranges
     elif request.definition.cut is TaskCut.RANGES and needs_transactions(options, library_columns(request.columns)):
-        yield from metadata_ranges(group, options, range_bytes, faults)
+        yield from metadata_ranges(group, Pass(options, faults, range_bytes=range_bytes))
     elif cut in _RANGES:
         yield from plan_at_once(group, options, range_bytes)
     elif cut is TaskCut.SEGMENTS:

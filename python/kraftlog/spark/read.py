@@ -11,6 +11,7 @@ from kraftlog import schema
 from kraftlog.check.partitions import transaction_faults
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.discover import Discovery
+from kraftlog.read.log_pass import Pass
 from kraftlog.read.ranges import Range
 from kraftlog.read.records import read_range
 from kraftlog.spark.parts import LOGGER, LeftAlone, Part, WholePartition
@@ -65,14 +66,19 @@ def _read_range(request: Request, part: Part, work: Range, faults: list[Fault]) 
             stages.append(Typed(request.typed))
 
         def records(one: Read) -> Iterator[pa.RecordBatch]:
-            return read_range(work, one.schema, one.options, one.faults)
+            return read_range(work, one.schema, one)
 
-        columns = request.record_schema
-        wanted = Read(request.definition, Discovery([work.segment]), columns, part.options, faults)
-        for batch in through(stages, records)(wanted):
+        read = Read(
+            table=request.definition,
+            files=Discovery([work.segment]),
+            schema=request.record_schema,
+            options=part.options,
+            faults=faults,
+        )
+        for batch in through(stages, records)(read):
             yield as_spark(batch, target)
     elif cut is TaskCut.CHECKS:
-        for _ in read_range(work, schema.RECORDS.select([]), part.options, faults):
+        for _ in read_range(work, schema.RECORDS.select([]), Pass(part.options, faults)):
             pass
         if work.is_first:
             entries = Read.of_segments(TABLES["index_entries"], [work.segment], options=part.options, faults=faults)
@@ -89,7 +95,7 @@ def _read_partition(
     segments = list(work.segments)
     if request.definition.cut is TaskCut.CHECKS:
         faults += transaction_faults(segments)
-        note_bad_messages(segments, part.options, faults, 1, catalog_of(request.definitions))
+        note_bad_messages(segments, Pass(part.options, faults, catalog=catalog_of(request.definitions)))
         yield from errors_table(faults, request.schema.names).to_batches()
     elif segments:
         found = Discovery(segments=segments, metadata_log=list(work.metadata_log))
@@ -100,7 +106,7 @@ def _read_partition(
 def _read_replicas(
     request: Request, part: Part, work: PartitionReplicas, faults: list[Fault]
 ) -> Iterator[pa.RecordBatch]:
-    rows = rows_of_partition(work, request.schema, part.options, faults)
+    rows = rows_of_partition(work, request.schema, Pass(part.options, faults))
     if faults and part.options.strict:
         raise error_from_fault(faults[0])
     yield rows

@@ -26,11 +26,12 @@ from kraftlog.messages.catalog import BUILT_IN
 from kraftlog.messages.format_of import CONSUMER_OFFSETS as CONSUMER_OFFSETS_FORMAT
 from kraftlog.messages.format_of import TRANSACTION_STATE as TRANSACTION_STATE_FORMAT
 from kraftlog.messages.last_records import GroupRule, LastRecords, Markers, OddRecords
+from kraftlog.read.log_pass import Pass
 from kraftlog.read.marker_stream import MarkerStream
 from kraftlog.read.messages import TypedChunk
 from kraftlog.read.partitions import by_partition
 from kraftlog.read.ranges import plan
-from kraftlog.read.records import Progress, read_range
+from kraftlog.read.records import read_range
 from kraftlog.read.topic_names import TopicNames
 from kraftlog.tables.read import Read
 from kraftlog.topics import CONSUMER_OFFSETS, TRANSACTION_STATE
@@ -44,7 +45,7 @@ _NO_RECORDS = pa.RecordBatch.from_pylist([], schema=schema.RECORDS.select(_READ)
 def offset_rows(read: Read) -> Iterator[pa.RecordBatch]:
     """Return the table ``offsets``, a record batch for each partition of ``__consumer_offsets``."""
     for group in partitions_of_topic(read.segments, CONSUMER_OFFSETS):
-        last = _taken(commit_records(), group, read.options, read.faults, read.on_progress)
+        last = _taken(commit_records(), group, read)
         rows = offset_columns(last.typed(OFFSET_COMMIT), read.schema)
         if rows is not None:
             yield rows
@@ -52,7 +53,7 @@ def offset_rows(read: Read) -> Iterator[pa.RecordBatch]:
 
 def group_rows(read: Read) -> Iterator[pa.RecordBatch]:
     """Return the table ``groups``, a record batch for each partition of ``__consumer_offsets``."""
-    found, names = commits_and_groups(read.segments, read.options, read.faults, read.on_progress)
+    found, names = commits_and_groups(read.segments, read)
     for commits, groups in found:
         rows = group_columns(groups, groups.simple_groups(groups_with_offsets(commits)), names, read.schema)
         if rows is not None:
@@ -62,33 +63,28 @@ def group_rows(read: Read) -> Iterator[pa.RecordBatch]:
 def transactional_id_rows(read: Read) -> Iterator[pa.RecordBatch]:
     """Return the table ``transactional_ids``, a record batch for each partition of ``__transaction_state``."""
     for group in partitions_of_topic(read.segments, TRANSACTION_STATE):
-        last = last_transactional_ids(group, read.options, read.faults, read.on_progress)
+        last = last_transactional_ids(group, read)
         rows = transactional_id_columns(last, read.schema)
         if rows is not None:
             yield rows
 
 
-def last_transactional_ids(
-    group: Iterable[Segment], options: ReadOptions, faults: list[Fault], on_progress: Progress | None = None
-) -> pa.RecordBatch:
+def last_transactional_ids(group: Iterable[Segment], read: Pass) -> pa.RecordBatch:
     """Return the last record of each transactional id in the segments of one partition of ``__transaction_state``."""
     last = LastRecords(BUILT_IN.formats[TRANSACTION_STATE_FORMAT], [TRANSACTION_LOG])
-    return _taken(last, group, options, faults, on_progress).typed(TRANSACTION_LOG)
+    return _taken(last, group, read).typed(TRANSACTION_LOG)
 
 
-def commits_and_groups(
-    segments: list[Segment], options: ReadOptions, faults: list[Fault], on_progress: Progress | None = None
-) -> tuple[list[tuple[pa.RecordBatch, Groups]], Names]:
+def commits_and_groups(segments: list[Segment], read: Pass) -> tuple[list[tuple[pa.RecordBatch, Groups]], Names]:
     """Return the commits and the groups of each partition of ``__consumer_offsets``, and topics by their ids.
 
     The ids come from commits of all partitions, and from the folders of the topics.
     """
     found = [
-        groups_of(_taken(group_records(), group, options, faults, on_progress))
-        for group in partitions_of_topic(segments, CONSUMER_OFFSETS)
+        groups_of(_taken(group_records(), group, read)) for group in partitions_of_topic(segments, CONSUMER_OFFSETS)
     ]
     told = {topic_id: name for commits, _ in found for topic_id, name in topic_names(commits).items()}
-    return found, ChainMap(told, cast("dict[str, str]", TopicNames(segments, faults)))
+    return found, ChainMap(told, cast("dict[str, str]", TopicNames(segments, read.faults)))
 
 
 def commit_records() -> LastRecords:
@@ -122,26 +118,20 @@ class _Chunk(NamedTuple):
     faults: list[Fault]
 
 
-def _taken(
-    last: LastRecords,
-    group: Iterable[Segment],
-    options: ReadOptions,
-    faults: list[Fault],
-    on_progress: Progress | None,
-) -> LastRecords:
+def _taken(last: LastRecords, group: Iterable[Segment], read: Pass) -> LastRecords:
     """Add the segments of one partition to the last records; the next chunk of a large segment is read ahead."""
     segments = list(group)
-    chunks = _chunks(segments, options, on_progress)
+    chunks = _chunks(segments, read)
     is_large = sum(segment.size for segment in segments) > _BATCH_BYTES
     for chunk in run_ahead(lambda chunk: chunk, chunks) if is_large else chunks:
-        faults += chunk.faults
-        _note(chunk, last.add(chunk.records, chunk.markers), options, faults)
+        read.faults.extend(chunk.faults)
+        _note(chunk, last.add(chunk.records, chunk.markers), read)
     return last
 
 
-def _chunks(segments: list[Segment], options: ReadOptions, on_progress: Progress | None) -> Iterator[_Chunk]:
+def _chunks(segments: list[Segment], read: Pass) -> Iterator[_Chunk]:
     everything = replace(
-        options,
+        read.options,
         start_offset=-NO_BOUND,
         start_timestamp=-NO_BOUND,
         end_timestamp=NO_BOUND,
@@ -151,16 +141,16 @@ def _chunks(segments: list[Segment], options: ReadOptions, on_progress: Progress
     )
     arrow_schema = schema.RECORDS.select(_READ)
     for segment in segments:
-        markers = MarkerStream(options.end_offset)
-        found: list[Fault] = []
+        markers = MarkerStream(read.options.end_offset)
+        ahead = read.with_options(everything).apart()
         for part in plan([segment], everything, None):
-            for records in read_range(part, arrow_schema, everything, found, on_progress, observe=markers.see):
-                yield _Chunk(segment, records, markers.take(), found.copy())
-                found.clear()
-        yield _Chunk(segment, _NO_RECORDS, markers.take(), found)
+            for records in read_range(part, arrow_schema, ahead, observe=markers.see):
+                yield _Chunk(segment, records, markers.take(), ahead.faults.copy())
+                ahead.faults.clear()
+        yield _Chunk(segment, _NO_RECORDS, markers.take(), ahead.faults)
 
 
-def _note(chunk: _Chunk, odd: OddRecords | None, options: ReadOptions, faults: list[Fault]) -> None:
+def _note(chunk: _Chunk, odd: OddRecords | None, read: Pass) -> None:
     if odd is not None:
         typed = TypedChunk(chunk.segment, chunk.records.take(pa.array(odd.rows)), odd.messages)
-        typed.take_faults(faults, strict=options.strict)
+        typed.take_faults(read.faults, strict=read.options.strict)

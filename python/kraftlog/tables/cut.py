@@ -14,8 +14,8 @@ from kraftlog.codec.options import ReadOptions
 from kraftlog.errors import Fault
 from kraftlog.layout.discover import Discovery
 from kraftlog.layout.segment import Segment
+from kraftlog.read.log_pass import Pass
 from kraftlog.read.partitions import by_partition, is_metadata, log_start_offset
-from kraftlog.read.records import Progress
 from kraftlog.read.seek import seek
 from kraftlog.read.segment_reader import scanned, segment_file
 from kraftlog.tables.transactions import (
@@ -78,9 +78,7 @@ def find_cut(
     found: Discovery,
     lines: Iterable[Segment],
     time: CutTime,
-    faults: list[Fault],
-    notes: list[str],
-    on_progress: Progress | None = None,
+    read: Pass,
 ) -> Cut:
     """Return the cut at a time, of partitions that are no metadata log.
 
@@ -91,11 +89,8 @@ def find_cut(
     lines : iterable of Segment
         Of one replica of each partition.
     time : CutTime
-    faults : list of Fault
-        Receives what cannot be read.
-    notes : list of str
-        Receives what cannot be known of transactions.
-    on_progress : callable, optional
+    read : Pass
+        Receives what cannot be read, and as notes what cannot be known of transactions.
 
     Raises
     ------
@@ -103,8 +98,8 @@ def find_cut(
         When there is no cut after the time.
     """
     segments = [one for one in lines if one.topic_partition is not None and not one.state and not is_metadata(one)]
-    known = coordinator_transactions(found, ReadOptions(), faults)
-    commits = transactional_commits(segments, ReadOptions(), faults)
+    known = coordinator_transactions(found, read.without_progress())
+    commits = transactional_commits(segments, read.without_progress())
     sources = {TopicPartition(topic, number) for rows in commits.values() for _, _, topic, number, _ in rows}
     logs, frontiers = TransactionsOfLog(), dict[TopicPartition, _Frontier]()
     for group in by_partition(segments):
@@ -113,11 +108,11 @@ def find_cut(
         keeps_ends = time.side is Side.AT_OR_AFTER and of in sources
         start = log_start_offset(group, ReadOptions())
         frontier = frontiers[of] = _Frontier(time.timestamp, start, keeps_ends=keeps_ends)
-        logs.read(group, faults, strict=False, on_progress=on_progress, also=frontier.add)
+        logs.read(group, read, also=frontier.add)
     each = [one for some in logs.transactions(known) for one in some]
     alone = sum(one.identified_by == PARTITION and len(one.parts) > 0 for one in each)
     if alone and len(frontiers) > 1:
-        notes.append(
+        read.notes.append(
             f"{alone} transaction{'s are' if alone > 1 else ' is'} known by partition only, since "
             "__transaction_state does not reach so far back: the cut may tear them"
         )

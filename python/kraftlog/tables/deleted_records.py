@@ -11,6 +11,7 @@ from kraftlog.codec.headers import last_offsets
 from kraftlog.codec.options import NO_BOUND, READ_UNCOMMITTED, ReadOptions
 from kraftlog.disk.remote_path import RemotePath
 from kraftlog.layout.segment import Segment
+from kraftlog.read.log_pass import Pass
 from kraftlog.read.partitions import by_partition
 from kraftlog.read.ranges import Range, relevant
 from kraftlog.read.records import read_range
@@ -67,5 +68,5 @@ def _count(segment: Segment, options: ReadOptions) -> int:
             count += int(headers["records_count"][is_counted].clip(min=0).sum(dtype="i8"))
             for position in headers["position"][~is_counted].tolist():
                 part = Range(segment, position, position + 1)
-                count += sum(batch.num_rows for batch in read_range(part, RECORDS.select(["offset"]), options, []))
+                count += sum(batch.num_rows for batch in read_range(part, RECORDS.select(["offset"]), Pass(options)))
     return count

@@ -15,10 +15,10 @@ from kraftlog.tables.unread_files import left_alone
 
 def error_rows(read: Read) -> Iterator[pa.RecordBatch]:
     """Return the table ``errors``: unreadable data, and ignored files."""
-    options, faults, segments = read.options, read.faults, read.segments
-    checks = check_segments(segments, options, compares=False, workers=read.workers, on_progress=read.on_progress)
+    faults, segments = read.faults, read.segments
+    checks = check_segments(segments, read, compares=False)
     for fault in checks:
         faults.append(fault)
-    note_bad_messages(segments, options, faults, read.workers, read.catalog)
+    note_bad_messages(segments, read)
     table = errors_table([*faults, *left_alone(read.files)], read.schema.names)
     yield from table.to_batches()

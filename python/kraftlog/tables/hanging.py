@@ -16,13 +16,11 @@ import pyarrow as pa
 
 from kraftlog import schema
 from kraftlog.codec import headers as batch_headers
-from kraftlog.codec.options import ReadOptions
 from kraftlog.coordinator.transactional_ids import transactional_id_columns
-from kraftlog.errors import Fault
 from kraftlog.layout.discover import Discovery
 from kraftlog.layout.segment import Segment
+from kraftlog.read.log_pass import Pass
 from kraftlog.read.partitions import by_partition, is_metadata
-from kraftlog.read.records import Progress
 from kraftlog.stream import rows_of
 from kraftlog.tables.causes import LogState, OpenTransaction, TransactionalId, cause_of
 from kraftlog.tables.coordinator_segments import coordinator_segments, listed_segments
@@ -49,14 +47,13 @@ _KNOWN = schema.TRANSACTIONAL_IDS.select(
 
 def hanging_rows(read: Read) -> Iterator[pa.RecordBatch]:
     """Return the table hanging_transactions, of all replicas: coordinators may be in the directory of another one."""
-    # a part of a log would tell of transactions that have long ended
-    everything = ReadOptions(strict=read.options.strict, heal=read.options.heal)
-    coordinators = Coordinators(read.files, everything, read.faults)
+    whole = read.of_whole_log()
+    coordinators = Coordinators(read.files, whole.without_progress())
     rows, others = [], 0
-    for group in by_partition(line_segments(read.files, read.notes, heals=everything.heal)):
+    for group in by_partition(line_segments(read.files, read.notes, heals=read.options.heal)):
         if is_metadata(group[0]) or group[0].topic == TRANSACTION_STATE:
             continue
-        for one in coordinators.opened(group, read.on_progress):
+        for one in coordinators.opened(group, whole):
             if one.hanging is None:
                 others += 1
             else:
@@ -74,27 +71,23 @@ class Coordinators:
     Parameters
     ----------
     files : Discovery
-    options : ReadOptions
-    faults : list of Fault
+    read : Pass
     """
 
-    def __init__(self, files: Discovery, options: ReadOptions, faults: list[Fault]) -> None:
-        self._options = options
-        self._faults = faults
-        partitions = partitions_of_topic(coordinator_segments(files, options, faults), TRANSACTION_STATE)
+    def __init__(self, files: Discovery, read: Pass) -> None:
+        partitions = partitions_of_topic(coordinator_segments(files, read), TRANSACTION_STATE)
         self._count = len(partitions)
         self._by_producer: dict[int, TransactionalId] = {}
         for group in partitions:
-            rows = transactional_id_columns(last_transactional_ids(group, options, faults), _KNOWN)
+            rows = transactional_id_columns(last_transactional_ids(group, read), _KNOWN)
             if rows is not None:
                 self._by_producer |= {row["producer_id"]: row for row in rows.to_pylist()}
 
-    def opened(self, group: list[Segment], on_progress: Progress | None = None) -> list[OpenTransaction]:
+    def opened(self, group: list[Segment], read: Pass) -> list[OpenTransaction]:
         """Return the transactions that are open at the end of a partition, by producer id."""
-        whole = whole_partition(group, self._options, self._faults)
         return [
             self._opened(group[0], state)
-            for state in producer_states(whole, self._options, self._faults, on_progress)
+            for state in producer_states(whole_partition(group, read), read)
             if state.current_transaction_first_offset is not None
         ]
 
@@ -125,11 +118,11 @@ class Coordinators:
         return None
 
 
-def whole_partition(group: list[Segment], options: ReadOptions, faults: list[Fault]) -> list[Segment]:
+def whole_partition(group: list[Segment], read: Pass) -> list[Segment]:
     """Return all segments of a partition, whichever of them are asked for."""
     if group[0].state or group[0].topic is None or any(segment.stored for segment in group):
         return group  # of a remote tier, it is not in one folder
-    return listed_segments([group[0].folder.absolute()], options, faults)
+    return listed_segments([group[0].folder.absolute()], read)
 
 
 def _row(segment: Segment, one: OpenTransaction) -> dict[str, Any]:

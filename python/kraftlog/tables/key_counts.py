@@ -8,13 +8,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraftlog import schema
-from kraftlog.codec.options import ReadOptions
-from kraftlog.errors import Fault
 from kraftlog.layout.discover import Discovery
 from kraftlog.layout.segment import Segment
+from kraftlog.read.log_pass import Pass
 from kraftlog.read.partitions import by_partition
 from kraftlog.read.ranges import plan
-from kraftlog.read.records import Progress, read_ranges
+from kraftlog.read.records import read_ranges
 from kraftlog.stream import optional_package
 from kraftlog.tables.deleted_records import notes_of_deleted
 
@@ -153,34 +152,23 @@ class _Sketches:
         return pa.table(columns, schema=schema.TOP_KEYS.select(["key", *_SUMS]))
 
 
-def count_keys(
-    found: Discovery,
-    options: ReadOptions,
-    faults: list[Fault],
-    notes: list[str],
-    *,
-    most_bytes: int = MOST_BYTES,
-    on_progress: Progress | None = None,
-) -> list[tuple[Segment, KeyCounts]]:
+def count_keys(files: Discovery, read: Pass, *, most_bytes: int = MOST_BYTES) -> list[tuple[Segment, KeyCounts]]:
     """Count the keys of each partition's records, as visible to consumers.
 
     Parameters
     ----------
-    found : Discovery
-    options : ReadOptions
-    faults : list of Fault
-    notes : list of str
-        Receives notes about records before the log start offset, which are not counted.
+    files : Discovery
+    read : Pass
+        Notes are about records before the log start offset, which are not counted.
     most_bytes : int
         Memory for keys and counts of one partition.
-    on_progress : callable, optional
     """
     counted = []
     arrow_schema = schema.RECORDS.select(["key", "value"])
-    notes.extend(notes_of_deleted(found.segments, options))
-    for group in by_partition(found.segments):
+    read.notes.extend(notes_of_deleted(files.segments, read.options))
+    for group in by_partition(files.segments):
         counts = KeyCounts(most_bytes)
-        for rows in read_ranges(plan(group, options, None), arrow_schema, options, faults, 1, on_progress):
+        for rows in read_ranges(plan(group, read.options, None), arrow_schema, read):
             counts.add(rows)
         counted.append((group[0], counts))
     return counted

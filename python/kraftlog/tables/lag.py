@@ -10,14 +10,13 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from kraftlog import schema
-from kraftlog.codec.options import ReadOptions
 from kraftlog.coordinator.assigned_partitions import AssignedPartition, assigned_partitions
 from kraftlog.coordinator.groups import Groups
 from kraftlog.coordinator.members import Names
 from kraftlog.coordinator.offset_columns import COMMITTED, offset_columns
-from kraftlog.errors import Fault, error_from_fault
+from kraftlog.errors import error_from_fault
 from kraftlog.layout.segment import Segment
-from kraftlog.read.records import Progress
+from kraftlog.read.log_pass import Pass
 from kraftlog.tables.causes import GroupState
 from kraftlog.tables.coordinator_tables import commits_and_groups
 from kraftlog.tables.lines import Lines
@@ -50,11 +49,10 @@ class GroupPlace(NamedTuple):
 
 def lag_rows(read: Read) -> Iterator[pa.RecordBatch]:
     """Return the table lag; of replicas the lines count, and ``__consumer_offsets`` is healed."""
-    # a part of a log would have older offsets, and earlier ends
-    options = ReadOptions(strict=read.options.strict, heal=read.options.heal)
+    whole = read.of_whole_log()
     lines = Lines(read.files)
     segments = lines.found.segments
-    if options.heal:
+    if read.options.heal:
         committed = lines.found.only(lambda topic, _: topic == CONSUMER_OFFSETS)
         segments = [one for one in segments if one.topic != CONSUMER_OFFSETS]
         segments += lines.healed(committed, read.notes).segments
@@ -64,18 +62,14 @@ def lag_rows(read: Read) -> Iterator[pa.RecordBatch]:
         return read.bounds is None or read.bounds.allows_values(group=group, topic=topic)
 
     says_why = not _OF_CAUSES.isdisjoint(read.schema.names)
-    states = LogStates(lines, read.files, options, read.faults) if says_why else None
-    yield from lags_of_segments(
-        *(segments, read.schema, options, read.faults, read.on_progress), takes=takes, states=states
-    )
+    states = LogStates(lines, read.files, whole) if says_why else None
+    yield from lags_of_segments(segments, read.schema, whole, takes=takes, states=states)
 
 
 def lags_of_segments(
     segments: list[Segment],
     arrow_schema: pa.Schema,
-    options: ReadOptions,
-    faults: list[Fault],
-    on_progress: Progress | None = None,
+    read: Pass,
     ends: dict[TopicPartition, PartitionEnds] | None = None,
     takes: Takes | None = None,
     states: LogStates | None = None,
@@ -90,11 +84,7 @@ def lags_of_segments(
     segments : list of Segment
         Of one replica of each partition.
     arrow_schema : pyarrow.Schema
-    options : ReadOptions
-        Whether to raise at the first fault.
-    faults : list of Fault
-        Receives what cannot be read.
-    on_progress : callable, optional
+    read : Pass
     ends : dict, optional
         Partitions whose ends are known; receives those of others.
     takes : callable, optional
@@ -104,8 +94,8 @@ def lags_of_segments(
     """
     logs = {group[0].topic_partition: group for group in live_logs(segments)}
     ends = {} if ends is None else ends
-    known = len(faults)
-    for places in group_places(segments, takes, options, faults, on_progress):
+    faults, known = read.faults, len(read.faults)
+    for places in group_places(segments, takes, read):
         rows = []
         for place, group in places:
             of = TopicPartition(place.topic or "", place.partition)
@@ -117,21 +107,17 @@ def lags_of_segments(
                 cause, _ = states.cause(ends.get(of), group)
                 row |= {"cause": cause.code, "sentence": f"{place.name}: {cause.text}"}
             rows.append(row)
-            if options.strict and len(faults) > known:
+            if read.options.strict and len(faults) > known:
                 raise error_from_fault(faults[known])
         if rows:
             yield pa.RecordBatch.from_pylist(rows, schema=arrow_schema)
 
 
 def group_places(
-    segments: list[Segment],
-    takes: Takes | None,
-    options: ReadOptions,
-    faults: list[Fault],
-    on_progress: Progress | None = None,
+    segments: list[Segment], takes: Takes | None, read: Pass
 ) -> Iterator[list[tuple[GroupPlace, GroupState]]]:
     """Return the partitions that groups have committed or that members have, by partition of ``__consumer_offsets``."""
-    found, names = commits_and_groups(segments, options, faults, on_progress)
+    found, names = commits_and_groups(segments, read)
     columns = [offset_columns(commits, _OFFSETS) for commits, _ in found]
     rows = [[] if one is None else one.to_pylist() for one in columns]
     newest = max((row["commit_timestamp_ms"] for some in rows for row in some), default=None)

@@ -12,8 +12,8 @@ import pyarrow as pa
 from kraftlog.codec.options import ReadOptions
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.discover import Discovery
+from kraftlog.read.log_pass import Pass, Progress
 from kraftlog.read.partitions import is_metadata
-from kraftlog.read.records import Progress
 from kraftlog.stream import Stream
 from kraftlog.tables.filtered import among
 from kraftlog.tables.log_files import whole
@@ -189,15 +189,14 @@ class Log(RecordTables):
         from kraftlog.tables.cut import find_cut
 
         asked = CutTime.of(time) if isinstance(time, str) else time
-        notes: list[str] = []
-        segments = self.line_files(notes).segments
-        found: list[Fault] = []
-        cut = find_cut(self.found, segments, asked, found, notes)
+        read = Pass()
+        segments = self.line_files(read.notes).segments
+        cut = find_cut(self.found, segments, asked, read)
         if faults is not None:
-            faults += found
-        elif found:
-            raise error_from_fault(found[0])
-        return replace(cut, unknown=tuple(notes))
+            faults += read.faults
+        elif read.faults:
+            raise error_from_fault(read.faults[0])
+        return replace(cut, unknown=tuple(read.notes))
 
     def cut_at(self, time: CutTime) -> Self:
         """Return the log at the cut for a time; faults that may have changed the cut are noted and reported."""

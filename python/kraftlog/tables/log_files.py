@@ -16,9 +16,9 @@ from kraftlog.errors import DamagedLogWarning, Fault
 from kraftlog.layout.discover import Discovery
 from kraftlog.layout.segment import Segment
 from kraftlog.messages.catalog import BUILT_IN, Catalog
+from kraftlog.read.log_pass import Pass, Progress
 from kraftlog.read.partitions import Partition, replicas_of
 from kraftlog.read.ranges import Range
-from kraftlog.read.records import Progress
 from kraftlog.stream import Stream, raising
 from kraftlog.tables.all_tables import table_named
 from kraftlog.tables.lines import Lines
@@ -208,13 +208,13 @@ class LogFiles:
 
         def produce(faults: list[Fault]) -> Iterator[pa.RecordBatch]:
             read = Read(
-                definition,
-                self.files_of(definition),
-                arrow_schema,
-                options,
-                faults,
-                notes,
-                self.catalog,
+                table=definition,
+                files=self.files_of(definition),
+                schema=arrow_schema,
+                options=options,
+                faults=faults,
+                notes=notes,
+                catalog=self.catalog,
                 workers=workers,
                 range_bytes=range_bytes,
                 on_progress=on_progress,
@@ -265,16 +265,9 @@ class LogFiles:
     ) -> pa.Table:
         return whole(self._stream(table, columns, given), table, faults, stacklevel=4)
 
-    def ranges(
-        self,
-        options: ReadOptions,
-        range_bytes: int | None,
-        columns: Sequence[str],
-        faults: list[Fault],
-        notes: list[str],
-    ) -> Iterator[Range]:
+    def ranges(self, columns: Sequence[str], read: Pass) -> Iterator[Range]:
         """Return the byte ranges with the requested records; each starts at a batch boundary."""
-        return record_ranges(self.lines.found, options, range_bytes, columns, faults, notes)
+        return record_ranges(self.lines.found, columns, read)
 
     @property
     def topics(self) -> list[str]:

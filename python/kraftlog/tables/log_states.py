@@ -9,6 +9,7 @@ from kraftlog.codec.options import READ_COMMITTED, READ_UNCOMMITTED, ReadOptions
 from kraftlog.errors import Fault, RecordError
 from kraftlog.layout.discover import Discovery
 from kraftlog.layout.segment import Segment
+from kraftlog.read.log_pass import Pass
 from kraftlog.read.partitions import Partition
 from kraftlog.tables.all_tables import TABLES
 from kraftlog.tables.causes import Cause, GroupState, LogState, OpenTransaction, cause_of
@@ -27,16 +28,13 @@ class LogStates:
     lines : Lines
     files : Discovery
         All replicas; the coordinators of their log directories are asked.
-    options : ReadOptions
-        Whether to raise at the first fault, and to heal.
-    faults : list of Fault
+    read : Pass
     """
 
-    def __init__(self, lines: Lines, files: Discovery, options: ReadOptions, faults: list[Fault]) -> None:
+    def __init__(self, lines: Lines, files: Discovery, read: Pass) -> None:
         self._lines = lines
         self._files = files
-        self._options = ReadOptions(strict=options.strict, heal=options.heal)
-        self._faults = faults
+        self._pass = read.of_whole_log().without_progress()
         self._known: dict[Segment, LogState] = {}
 
     @cached_property
@@ -45,7 +43,7 @@ class LogStates:
 
     @cached_property
     def _coordinators(self) -> Coordinators:
-        return Coordinators(self._files, self._options, self._faults)
+        return Coordinators(self._files, self._pass)
 
     def cause(self, ends: PartitionEnds | None, group: GroupState | None = None) -> tuple[Cause, LogState | None]:
         """Return why a group, or any consumer that has read up to where it stops, gets no more records.
@@ -72,7 +70,7 @@ class LogStates:
         end, stable = ends.log_end_offset, ends.last_stable_offset
         opened: OpenTransaction | None = None
         if end is not None and stable is not None and stable < end:
-            every = self._coordinators.opened(ends.segments)
+            every = self._coordinators.opened(ends.segments, self._pass)
             opened = min(every, key=lambda one: one.first_offset, default=None)
         partition = self._partitions.get((first.topic, first.partition))
         leader = None if partition is None else self._lines.leader_of(partition)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +12,6 @@ import pyarrow.compute as pc
 
 from kraftlog import schema
 from kraftlog.codec.arrow_arrays import array_of, texts_of
-from kraftlog.codec.options import ReadOptions
 from kraftlog.errors import Fault
 from kraftlog.layout.segment import Segment
 from kraftlog.messages.arrow_types import TAGGED_FIELD, UNKNOWN_TAGGED_FIELDS, arrow_type
@@ -24,6 +22,7 @@ from kraftlog.messages.frames import NO_VERSION
 from kraftlog.messages.reader import Messages
 from kraftlog.messages.record_type import COLUMNS_BEFORE_FIELDS, RecordFormat, RecordType
 from kraftlog.metadata.secrets import TYPES_WITH_SECRETS, json_without_secrets, rows_with_secrets, without_secrets
+from kraftlog.read.log_pass import Pass
 from kraftlog.read.messages import TypedChunk, format_of, made_of_chunks
 from kraftlog.stream import rows_of
 from kraftlog.tables.read import Read
@@ -46,8 +45,7 @@ def message_rows(read: Read) -> Iterator[pa.RecordBatch]:
         chunk.take_faults(noted, strict=options.strict)
         return rows_of(columns, arrow_schema, chunk.records.num_rows)
 
-    how: dict[str, Any] = {"workers": read.workers, "on_progress": read.on_progress, "catalog": read.catalog}
-    return made_of_chunks(rows, read.segments, wanted, options, read.faults, read.notes, **how)
+    return made_of_chunks(rows, read.segments, wanted, read)
 
 
 def _with_secrets(messages: Messages) -> dict[int, str]:
@@ -170,8 +168,7 @@ def type_rows(read: Read) -> Iterator[pa.RecordBatch]:
         chunk.take_faults(noted, strict=options.strict)
         return made
 
-    how: dict[str, Any] = {"workers": read.workers, "on_progress": read.on_progress, "catalog": read.catalog}
-    every = made_of_chunks(rows, of_format, wanted, options, read.faults, read.notes, **how)
+    every = made_of_chunks(rows, of_format, wanted, read.with_options(options))
     return (batch for batch in every if batch is not None)
 
 
@@ -207,16 +204,14 @@ def _some(column: pa.Array, rows: npt.NDArray[np.int64], *, is_constant: bool) -
     return column.take(pa.array(rows))
 
 
-def note_bad_messages(
-    segments: list[Segment], options: ReadOptions, faults: list[Fault], workers: int, catalog: Catalog
-) -> None:
+def note_bad_messages(segments: list[Segment], read: Pass) -> None:
     """Report the records of internal topics that are invalid messages; faults of batches are not reported again."""
 
     def bad(chunk: TypedChunk, _: list[Fault]) -> list[Fault]:
         chunk.messages.json()
         found: list[Fault] = []
-        chunk.take_faults(found, strict=options.strict)
+        chunk.take_faults(found, strict=read.options.strict)
         return found
 
-    for found in made_of_chunks(bad, segments, [], options, [], [], workers=workers, catalog=catalog):
-        faults += found
+    for found in made_of_chunks(bad, segments, [], replace(read.apart(), on_progress=None)):
+        read.faults.extend(found)

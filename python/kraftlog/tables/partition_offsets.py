@@ -19,9 +19,10 @@ from kraftlog.codec.options import EARLIEST, LATEST, NO_BOUND, READ_COMMITTED, R
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.segment import Segment
 from kraftlog.read.end_offset import end_offset
+from kraftlog.read.log_pass import Pass
 from kraftlog.read.partitions import by_partition, log_start_offset
 from kraftlog.read.ranges import plan
-from kraftlog.read.records import Progress, read_ranges
+from kraftlog.read.records import read_ranges
 from kraftlog.read.segment_reader import segment_headers
 from kraftlog.read.transaction_map import OpenTransaction, TransactionMap
 from kraftlog.stream import rows_of
@@ -120,7 +121,7 @@ class PartitionEnds:
         self.faults += [fault for fault in faults if fault not in self.faults]
         self._faults += [fault for fault in faults if fault not in self._faults]
 
-    def at(self, time: Time, options: ReadOptions, on_progress: Progress | None = None) -> Found:
+    def at(self, time: Time, read: Pass) -> Found:
         """Return the offset for a time, like a broker for a consumer with the isolation level of the options.
 
         Parameters
@@ -128,48 +129,48 @@ class PartitionEnds:
         time : str or int
             A timestamp selects the first record, in log order, with this or a later timestamp, including control
             records.
-        options : ReadOptions
-        on_progress : callable, optional
+        read : Pass
         """
-        committed = options.isolation_level == READ_COMMITTED
+        committed = read.options.isolation_level == READ_COMMITTED
         end = self.last_stable_offset if committed else self.log_end_offset
         if time == EARLIEST:
             return Found(self.log_start_offset)
         if time == LATEST or end is None:
             return Found(end)
         if isinstance(time, str):
-            found = self._largest_timestamp(options, on_progress)
+            found = self._largest_timestamp(read)
         else:
-            found = self._first(ReadOptions(start_timestamp=time, strict=options.strict), on_progress)
+            found = self._first(read.with_options(ReadOptions(start_timestamp=time, strict=read.options.strict)))
         return found if found.offset is None or found.offset < end else Found()
 
-    def _largest_timestamp(self, options: ReadOptions, on_progress: Progress | None) -> Found:
+    def _largest_timestamp(self, read: Pass) -> Found:
         """Return the first record with the largest timestamp."""
         largest, batch = NO_TIMESTAMP, None
         for segment in self.segments:
-            for headers in segment_headers(segment, self._faults, strict=options.strict):
+            for headers in segment_headers(segment, self._faults, strict=read.options.strict):
                 at = int(np.argmax(headers["max_timestamp"]))
                 if headers["max_timestamp"][at] > largest:
                     largest, batch = int(headers["max_timestamp"][at]), headers[at : at + 1]
-            if on_progress:
-                on_progress(segment.size)
+            read.advance(segment.size)
         if batch is None:
             return Found()
         first, last = int(batch["base_offset"][0]), int(last_offsets(batch)[0])
-        within = ReadOptions(start_timestamp=largest, strict=options.strict, include_deleted=True)
+        within = ReadOptions(start_timestamp=largest, strict=read.options.strict, include_deleted=True)
         if batch["magic"][0] >= 2:  # the offset of an older, compressed one is that of its last message
             within = replace(within, start_offset=first, end_offset=last + 1)
-        return self._first(within, None)
+        return self._first(read.with_options(within).without_progress())
 
-    def _first(self, options: ReadOptions, on_progress: Progress | None) -> Found:
+    def _first(self, read: Pass) -> Found:
         """Return the first record within bounds."""
+        options = read.options
         least = options.start_timestamp
         if least == NO_BOUND:  # no bound of readers lies behind it, so that they would leave such a record out
             options = replace(options, start_timestamp=-NO_BOUND)
         options = replace(options, include_control=True, isolation_level=READ_UNCOMMITTED)
-        ranges = plan(self.segments, options, None)
-        wanted = schema.RECORDS.select(_COLUMNS)
-        for batch in read_ranges(ranges, wanted, options, self._faults, 1, on_progress):
+        ranges, wanted = plan(self.segments, options, None), schema.RECORDS.select(_COLUMNS)
+        # one range after the other: the first row is all that is needed
+        one = Pass(options, self._faults, on_progress=read.on_progress)
+        for batch in read_ranges(ranges, wanted, one):
             stamps = batch.column("timestamp_ms")
             for row in range(batch.num_rows):
                 if stamps[row].is_valid and stamps[row].as_py() >= least:
@@ -185,7 +186,7 @@ def partition_offset_rows(read: Read) -> Iterator[pa.RecordBatch]:
     for group in live_logs(lines.found.segments):
         known = len(faults)
         ends = PartitionEnds(group, faults)
-        found = ends.at(options.time, options, read.on_progress)
+        found = ends.at(options.time, read)
         values = {
             "topic": group[0].topic,
             "partition": group[0].partition,

@@ -13,12 +13,12 @@ from kraftlog import schema
 from kraftlog.codec.headers import last_offsets, repeated, timestamps
 from kraftlog.codec.options import ReadOptions
 from kraftlog.disk.disk import disk
-from kraftlog.errors import CorruptRecordError, Fault
+from kraftlog.errors import Fault
 from kraftlog.layout.names import LARGEST_OFFSET
 from kraftlog.layout.recovered import first_unflushed, is_taken_as_it_is
 from kraftlog.layout.segment import Segment
+from kraftlog.read.log_pass import Pass
 from kraftlog.read.partitions import by_partition, producers_before, producers_of_snapshot
-from kraftlog.read.records import Progress
 from kraftlog.read.segment_reader import segment_headers
 from kraftlog.stream import rows_of
 from kraftlog.tables.read import Read
@@ -35,21 +35,19 @@ def producer_rows(read: Read) -> Iterator[pa.RecordBatch]:
     ends before the ``end_offset`` of the options. Other bounds are ignored. Kafka's -1 is null.
     """
     for group in by_partition(read.segments):
-        states = producer_states(group, read.options, read.faults, read.on_progress)
+        states = producer_states(group, read)
         if states:
             yield _columns(group[0], states, read.schema)
 
 
-def producer_states(
-    group: list[Segment], options: ReadOptions, faults: list[Fault], on_progress: Progress | None = None
-) -> list[ProducerState]:
+def producer_states(group: list[Segment], read: Pass) -> list[ProducerState]:
     """Return the producer state of a broker for one partition, by producer id.
 
     This is the state of a broker that loads the log (``_Loading``). Kafka's log cleaner removes records with the
     largest timestamp of a producer's batch; an earlier ``.snapshot`` still has this timestamp. It is used if it is that
     of the last segment or of the end of the log.
     """
-    found: list[Fault] = []
+    options, found = read.options, list[Fault]()
     loading = _Loading(group, options)
     first_offset, known = loading.snapshot(found)
     producers, last, end, is_begun = ProducerStates(known), group[-1], 0, False
@@ -63,13 +61,12 @@ def producer_states(
             producers = _with_later_timestamps(producers, _believed_before(segment, found))
         is_begun = True
         is_recovered = loading.is_recovered[number]
-        read = _read(segment, producers, options, faults, 0 if is_recovered else first_offset)
-        end = max(end, segment.base_offset or 0, read)  # one that is empty ends where it begins
+        reached = _read(segment, producers, read, 0 if is_recovered else first_offset)
+        end = max(end, segment.base_offset or 0, reached)  # one that is empty ends where it begins
         if is_recovered and end <= loading.start:
             producers = ProducerStates()  # a broker takes no snapshot of that
         has_snapshot |= is_recovered and end > loading.start
-        if on_progress:
-            on_progress(segment.size)
+        read.advance(segment.size)
     at_end = None
     if end <= options.end_offset and last.base_offset is not None and end > max(last.base_offset, loading.start):
         at_end = _producers_at_end(last, end, found)
@@ -79,9 +76,7 @@ def producer_states(
         producers = _with_later_timestamps(producers, at_end)
     else:
         producers = ProducerStates()
-    if found and options.strict:
-        raise CorruptRecordError(found[0].message, found[0])
-    faults.extend(found)
+    read.add(*found)
     return sorted(producers.states(), key=lambda state: state.producer_id)
 
 
@@ -176,14 +171,12 @@ def _later(state: ProducerState, known: ProducerState | None) -> ProducerState:
     return replace(state, last_timestamp=known.last_timestamp) if is_same else state
 
 
-def _read(
-    segment: Segment, producers: ProducerStates, options: ReadOptions, faults: list[Fault], first_offset: int
-) -> int:
+def _read(segment: Segment, producers: ProducerStates, read: Pass, first_offset: int) -> int:
     """Add the batches of a segment that end at or after an offset; return the offset after the last one."""
     end = 0
-    for headers in segment_headers(segment, faults, strict=options.strict, check_control=True):
+    for headers in segment_headers(segment, read.faults, strict=read.options.strict, check_control=True):
         last = last_offsets(headers)
-        is_read = (headers["base_offset"] < options.end_offset) & (last >= first_offset)
+        is_read = (headers["base_offset"] < read.options.end_offset) & (last >= first_offset)
         # a marker whose crc does not match says nothing that can be believed
         producers.add(headers[is_read & (headers["crc_ok"] != 0)])
         end = int(last[-1]) + 1 if len(last) else end

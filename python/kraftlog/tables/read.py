@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
@@ -12,9 +12,8 @@ from kraftlog.codec.options import ReadOptions
 from kraftlog.errors import Fault
 from kraftlog.layout.discover import Discovery
 from kraftlog.layout.segment import Segment
-from kraftlog.messages.catalog import BUILT_IN, Catalog
+from kraftlog.read.log_pass import Pass
 from kraftlog.read.partitions import is_metadata, topics_of
-from kraftlog.read.records import Progress
 from kraftlog.tables.deleted_records import notes_of_deleted
 from kraftlog.tables.table import Table
 from kraftlog.tables.unread_files import note_unreadable
@@ -25,9 +24,9 @@ if TYPE_CHECKING:
     from kraftlog.tables.filter_bounds import FilterBounds
 
 
-@dataclass(frozen=True)
-class Read:
-    """Inputs and options of a pass, with its faults and notes.
+@dataclass(frozen=True, kw_only=True)
+class Read(Pass):
+    """A pass that produces the rows of a table, from some files.
 
     Attributes
     ----------
@@ -35,19 +34,6 @@ class Read:
     files : Discovery
     schema : pyarrow.Schema
         Columns of the table.
-    options : ReadOptions
-    faults : list of Fault
-        Receives faults.
-    notes : list of str
-        Receives information for users that is not a fault.
-    catalog : Catalog
-        Message definitions.
-    workers : int
-        Number of decoding threads.
-    range_bytes : int or None
-        Bytes of log per task of a thread.
-    on_progress : callable or None
-        Called with the number of log bytes read since the last call.
     where : ChangeFilter or None
         Which rows of ``metadata_changes`` are wanted.
     bounds : FilterBounds or None
@@ -59,13 +45,6 @@ class Read:
     table: Table
     files: Discovery
     schema: pa.Schema
-    options: ReadOptions = ReadOptions()  # noqa: RUF009  (frozen)
-    faults: list[Fault] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    catalog: Catalog = BUILT_IN
-    workers: int = 1
-    range_bytes: int | None = None
-    on_progress: Progress | None = None
     where: ChangeFilter | None = None
     bounds: FilterBounds | None = None
     healed: Callable[[Discovery, ReadOptions, list[str]], Discovery] | None = None
@@ -81,17 +60,18 @@ class Read:
     ) -> Self:
         """Return a pass over some segments."""
         found = [] if faults is None else faults
-        return cls(table, Discovery(segments=list(segments)), table.schema.select(columns), options, found)
+        return cls(
+            table=table,
+            files=Discovery(segments=list(segments)),
+            schema=table.schema.select(columns),
+            options=options,
+            faults=found,
+        )
 
     @property
     def segments(self) -> list[Segment]:
         """The live segments."""
         return self.files.segments
-
-    def advance(self, count: int) -> None:
-        """Report a number of log bytes as read."""
-        if self.on_progress is not None:
-            self.on_progress(count)
 
     def rows(self) -> Iterator[pa.RecordBatch]:
         """Return the rows; folders that could not be listed are faults of every table."""

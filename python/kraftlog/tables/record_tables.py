@@ -11,7 +11,7 @@ import pyarrow as pa
 from kraftlog.codec.options import ReadOptions
 from kraftlog.errors import Fault
 from kraftlog.layout.discover import Discovery
-from kraftlog.read.records import Progress
+from kraftlog.read.log_pass import Pass, Progress
 from kraftlog.stream import Stream
 from kraftlog.tables.all_tables import TABLES
 from kraftlog.tables.log_files import LogFiles
@@ -314,15 +314,13 @@ class RecordTables(LogFiles):
 
         yield from self.unreadable()
         yield from self.not_needed()
-        notes = [] if notes is None else notes
+        read = Pass(options, notes=[] if notes is None else notes, on_progress=on_progress)
         try:
             transactions = TransactionCheck(self.lines.found.segments, self.found)
         except ValueError as error:  # each replica is checked by itself; which cluster transactions are of is not known
             transactions = TransactionCheck([], Discovery())
-            notes.append(f"transactions are not compared across partitions: {error}")
-        yield from check_segments(
-            self.found.segments, options, on_progress=on_progress, notes=notes, observe=transactions.observe
-        )
+            read.notes.append(f"transactions are not compared across partitions: {error}")
+        yield from check_segments(self.found.segments, read, observe=transactions.observe)
         if not (options.bounds_offsets or options.bounds_timestamps):
             yield from transactions.torn()
 
@@ -364,7 +362,8 @@ class RecordTables(LogFiles):
         """
         from kraftlog.tables.space import space
 
-        return space(self.line_files(heal=heal).segments, faults, housekeeping, on_progress=on_progress)
+        read = Pass(faults=faults, on_progress=on_progress)
+        return space(self.line_files(heal=heal).segments, read, housekeeping)
 
     def key_stats(
         self, faults: list[Fault], *, most_bytes: int | None = None, **options: Unpack[CountOptions]
@@ -383,10 +382,9 @@ class RecordTables(LogFiles):
         """
         from kraftlog.tables.key_counts import MOST_BYTES, count_keys, key_stats
 
-        read = _of_counts(options)
-        return key_stats(
-            count_keys(self.healed(self.lines.found, read, []), read, faults, [], most_bytes=most_bytes or MOST_BYTES)
-        )
+        read = Pass(_of_counts(options), faults)
+        files = self.healed(self.lines.found, read.options, [])
+        return key_stats(count_keys(files, read, most_bytes=most_bytes or MOST_BYTES))
 
     def top_keys(
         self, count: int, faults: list[Fault], *, most_bytes: int | None = None, **options: Unpack[CountOptions]
@@ -402,18 +400,16 @@ class RecordTables(LogFiles):
         """
         from kraftlog.tables.key_counts import MOST_BYTES, count_keys, top_keys
 
-        read = _of_counts(options)
-        return top_keys(
-            count_keys(self.healed(self.lines.found, read, []), read, faults, [], most_bytes=most_bytes or MOST_BYTES),
-            count,
-        )
+        read = Pass(_of_counts(options), faults)
+        files = self.healed(self.lines.found, read.options, [])
+        return top_keys(count_keys(files, read, most_bytes=most_bytes or MOST_BYTES), count)
 
     def writes(self, unit: str, faults: list[Fault], **options: Unpack[CountOptions]) -> pa.Table:
         """Count records by their timestamps in each minute, hour or day; see ``kraftlog.tables.writes.writes``."""
         from kraftlog.tables.writes import writes
 
-        read = _of_counts(options)
-        return writes(self.healed(self.lines.found, read, []), unit, read, faults, [])
+        read = Pass(_of_counts(options), faults)
+        return writes(self.healed(self.lines.found, read.options, []), unit, read)
 
 
 def _of_counts(options: CountOptions) -> ReadOptions:

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from kraftlog.codec.options import ReadOptions
 from kraftlog.disk.in_order import in_order
 from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import Fault
@@ -18,8 +17,8 @@ from kraftlog.layout.replica_directory import folder_of
 from kraftlog.layout.segment import Segment
 from kraftlog.read.held_offsets import HeldOffsets, OffsetSet, held_offsets
 from kraftlog.read.lineage import NO_EPOCH
+from kraftlog.read.log_pass import Pass
 from kraftlog.read.partitions import Replica, ReplicaKind, replicas_of
-from kraftlog.read.records import Progress
 from kraftlog.read.replica_checkpoints import ReplicaCheckpoints
 from kraftlog.stream import rows_of
 from kraftlog.tables.lines import Lines
@@ -77,8 +76,8 @@ def replica_rows(read: Read) -> Iterator[pa.RecordBatch]:
     Batches are read for ``damaged``, and for ``missing`` if there are several replicas.
     """
     rows: list[dict[str, Any]] = []
-    for each in partition_replicas(read.files, read.schema.names, read.faults, read.notes):
-        rows += _rows_of(each, read.schema.names, read.options, read.faults, read.workers, read.on_progress)
+    for each in partition_replicas(read.files, read.schema.names, read):
+        rows += _rows_of(each, read.schema.names, read)
         if len(rows) >= ROWS_AT_ONCE:
             yield _batch(rows, read.schema)
             rows = []
@@ -86,11 +85,9 @@ def replica_rows(read: Read) -> Iterator[pa.RecordBatch]:
         yield _batch(rows, read.schema)
 
 
-def rows_of_partition(
-    each: PartitionReplicas, arrow_schema: pa.Schema, options: ReadOptions, faults: list[Fault]
-) -> pa.RecordBatch:
+def rows_of_partition(each: PartitionReplicas, arrow_schema: pa.Schema, read: Pass) -> pa.RecordBatch:
     """Return the rows of one partition."""
-    return _batch(list(_rows_of(each, arrow_schema.names, options, faults)), arrow_schema)
+    return _batch(list(_rows_of(each, arrow_schema.names, read)), arrow_schema)
 
 
 def _batch(rows: list[dict[str, Any]], arrow_schema: pa.Schema) -> pa.RecordBatch:
@@ -98,9 +95,7 @@ def _batch(rows: list[dict[str, Any]], arrow_schema: pa.Schema) -> pa.RecordBatc
     return rows_of(columns, arrow_schema, len(rows))
 
 
-def partition_replicas(
-    found: Discovery, columns: Collection[str], faults: list[Fault], notes: list[str]
-) -> Iterator[PartitionReplicas]:
+def partition_replicas(found: Discovery, columns: Collection[str], read: Pass) -> Iterator[PartitionReplicas]:
     """Return the replicas of each partition, by topic and number, including folders that Kafka marked.
 
     Raises
@@ -108,7 +103,7 @@ def partition_replicas(
     ValueError
         When the directories belong to several clusters, or several topics have the same name.
     """
-    lines, checkpoints = Lines(found), ReplicaCheckpoints(faults)
+    lines, checkpoints = Lines(found), ReplicaCheckpoints(read.faults)
     known: dict[TopicPartition, tuple[list[Replica], int | None, frozenset[int] | None]] = {}
     for partition in lines.partitions:
         first = partition.segments[0]
@@ -116,11 +111,11 @@ def partition_replicas(
             continue
         isr = lines.isr_of(partition) if "in_isr" in columns else None
         known[first.topic_partition] = list(partition.replicas), partition.replicas.index(partition.line), isr
-    for replica in _marked(found, faults):
+    for replica in _marked(found, read.faults):
         of = replica.segments[0].topic_partition
         assert of is not None
         known.setdefault(of, ([], None, None))[0].append(replica)
-    notes += lines.metadata_notes
+    read.notes.extend(lines.metadata_notes)
     for of, (replicas, line, isr) in sorted(known.items(), key=lambda item: item[0]):
         listed = [
             ListedReplica(one.segments, checkpoints.high_watermark(one), checkpoints.cleaned_until(one))
@@ -157,16 +152,15 @@ class _Content(NamedTuple):
     faults: list[Fault]
 
 
-def _content_of(replica: Replica, options: ReadOptions, workers: int, on_progress: Progress | None) -> list[_Content]:
-    def read(segment: Segment) -> _Content:
+def _content_of(replica: Replica, read: Pass) -> list[_Content]:
+    def content_of(segment: Segment) -> _Content:
         faults: list[Fault] = []
-        return _Content(segment.path, held_offsets(segment, faults, check_crc=options.check_crc), faults)
+        return _Content(segment.path, held_offsets(segment, faults, check_crc=read.options.check_crc), faults)
 
     found = []
-    for segment, content in zip(replica.segments, in_order(read, replica.segments, workers), strict=True):
+    for segment, content in zip(replica.segments, in_order(content_of, replica.segments, read.workers), strict=True):
         found.append(content)
-        if on_progress is not None:
-            on_progress(segment.size)
+        read.advance(segment.size)
     return found
 
 
@@ -179,14 +173,7 @@ def _agrees_until(replica: Replica, line: Replica | None) -> int | None:
     return replica.agrees_until(line)
 
 
-def _rows_of(
-    each: PartitionReplicas,
-    columns: Collection[str],
-    options: ReadOptions,
-    faults: list[Fault],
-    workers: int = 1,
-    on_progress: Progress | None = None,
-) -> Iterator[dict[str, Any]]:
+def _rows_of(each: PartitionReplicas, columns: Collection[str], read: Pass) -> Iterator[dict[str, Any]]:
     replicas = [Replica(one.segments) for one in each.replicas]
     line = None if each.line is None else replicas[each.line]
     compares = "missing" in columns and line is not None and len(replicas) > 1
@@ -194,7 +181,7 @@ def _rows_of(
     agreed = [_agrees_until(one, line) if is_asked else None for one in replicas]
     contents: list[list[_Content]] = [[] for _ in replicas]
     if compares or "damaged" in columns:
-        contents = [_content_of(one, options, workers, on_progress) for one in replicas]
+        contents = [_content_of(one, read) for one in replicas]
     held = [OffsetSet.union(one.held.offsets for one in content) for content in contents]
     known = OffsetSet.union(
         offsets.until(until)
@@ -220,7 +207,7 @@ def _rows_of(
             row["damaged"] = [_damage(fault) for one in content if one.path in paths for fault in one.faults]
             yield row
         of_files = [fault for one in (replica, *places) for fault in one.faults]
-        faults += dict.fromkeys([*of_files, *(fault for one in content for fault in one.faults)])
+        read.faults.extend(dict.fromkeys([*of_files, *(fault for one in content for fault in one.faults)]))
 
 
 def _values(place: Replica, listed: ListedReplica, isr: frozenset[int] | None) -> dict[str, Callable[[], Any]]:

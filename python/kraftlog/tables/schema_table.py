@@ -14,7 +14,7 @@ from kraftlog.values.schema_topic import schemas_of
 
 def schema_rows(read: Read) -> Iterator[pa.RecordBatch]:
     """Return the table ``schemas``, by subject and version."""
-    rows = [_row(one) for one in schemas_of(read.segments, read.options, read.faults, read.on_progress)]
+    rows = [_row(one) for one in schemas_of(read.segments, read)]
     if rows:
         wanted = [{name: row[name] for name in read.schema.names} for row in rows]
         yield pa.RecordBatch.from_pylist(wanted, schema=read.schema)

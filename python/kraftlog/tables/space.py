@@ -19,9 +19,10 @@ from kraftlog.disk.remote_path import LogPath, RemotePath
 from kraftlog.errors import Fault, RecordError
 from kraftlog.layout.segment import Segment
 from kraftlog.read.log_ends import GrowingLogEnd, LogBounds
+from kraftlog.read.log_pass import Pass
 from kraftlog.read.partitions import by_partition
 from kraftlog.read.ranges import plan
-from kraftlog.read.records import Progress, read_ranges
+from kraftlog.read.records import read_ranges
 from kraftlog.read.segment_reader import located, scanned, segment_file
 from kraftlog.tables.producer_tables import producer_states
 from kraftlog.tables.stats import codec_names
@@ -114,13 +115,7 @@ class _Bytes:
         }
 
 
-def space(
-    segments: Sequence[Segment],
-    faults: list[Fault],
-    housekeeping: Housekeeping | None = None,
-    *,
-    on_progress: Progress | None = None,
-) -> pa.Table:
+def space(segments: Sequence[Segment], read: Pass, housekeeping: Housekeeping | None = None) -> pa.Table:
     """Add up the bytes of each partition, by kind.
 
     Batches count as they are on disk; ``saved_bytes`` is what compression saves of them. ``overhead_bytes`` are headers
@@ -132,11 +127,10 @@ def space(
     Parameters
     ----------
     segments : sequence of Segment
-    faults : list of Fault
+    read : Pass
         Receives faults, and partitions that compaction refuses.
     housekeeping : Housekeeping, optional
         By default there are no estimates of compaction and retention.
-    on_progress : callable, optional
 
     Returns
     -------
@@ -153,10 +147,10 @@ def space(
         allocated = sum(known) if len(known) == len(each) else None
         total = _Bytes(index=sum(map(_size, beside)), allocated=allocated)
         for segment in group:
-            _add_batches(segment, total, faults)
-        _add_fields(group, total, faults, on_progress)
+            _add_batches(segment, total, read.faults)
+        _add_fields(group, total, read)
         if housekeeping is not None:
-            total.left = _left(group, housekeeping, faults)
+            total.left = _left(group, housekeeping, read.faults)
         rows.append(total.row(group[0]))
     columns = [*schema.SPACE.shown, *(housekeeping.columns if housekeeping is not None else [])]
     return pa.Table.from_pylist(rows, schema=schema.SPACE.select(columns))
@@ -195,10 +189,10 @@ def _add_batch(file: ReadableFile, header: Headers, total: _Bytes, into: Decompr
     total.plain += plain
 
 
-def _add_fields(group: list[Segment], total: _Bytes, faults: list[Fault], on_progress: Progress | None) -> None:
+def _add_fields(group: list[Segment], total: _Bytes, read: Pass) -> None:
     options = ReadOptions(include_deleted=True)
     arrow_schema = schema.RECORDS.select(_FIELDS)
-    for batch in read_ranges(plan(group, options, None), arrow_schema, options, faults, 1, on_progress):
+    for batch in read_ranges(plan(group, options, None), arrow_schema, read.with_options(options)):
         total.records += batch.num_rows
         total.key += _lengths(batch["key"])
         total.value += _lengths(batch["value"])
@@ -257,7 +251,7 @@ def _compacted(group: list[Segment], bounds: LogBounds, settings: Housekeeping) 
         if largest_timestamp(segment) > settings.now - settings.min_compaction_lag_ms:
             closed = closed[:number]
             break
-    states = producer_states(group, ReadOptions(), [])
+    states = producer_states(group, Pass())
     active = [one for one in states if one.last_timestamp > settings.now - PRODUCER_EXPIRATION_MS]
     options = CleanOptions(settings.now, settings.delete_retention_ms, max(1, sum(one.size for one in group)))
     rest = group[len(closed) :]

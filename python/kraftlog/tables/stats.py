@@ -27,7 +27,7 @@ from kraftlog.codec.headers import (
 from kraftlog.disk.disk import ReadableFile
 from kraftlog.errors import Fault
 from kraftlog.layout.segment import Segment
-from kraftlog.read.records import Progress
+from kraftlog.read.log_pass import Progress
 from kraftlog.read.segment_reader import located, scanned, segment_file
 from kraftlog.schema import STATS
 

@@ -58,12 +58,12 @@ class OfTransaction:
 
     def _parts(self, read: Read) -> list[Part]:
         """Return its parts in partitions, and add notes on parts that are not shown."""
-        whole = ReadOptions(strict=read.options.strict, heal=read.options.heal)
-        segments = line_segments(self._files, [], heals=whole.heal)
-        known = coordinator_transactions(self._files, whole, read.faults)
+        whole = read.of_whole_log().without_progress()
+        segments = line_segments(self._files, [], heals=read.options.heal)
+        known = coordinator_transactions(self._files, whole)
         epochs: set[int] = set()
         found: list[Transaction] = []
-        for transactions in transactions_of_segments(segments, known, whole, read.faults):
+        for transactions in transactions_of_segments(segments, known, whole):
             of_producer = [one for one in transactions if one.producer_id == self._wanted.producer_id]
             epochs |= {one.producer_epoch for one in of_producer}
             found += [one for one in of_producer if one.producer_epoch == self._wanted.producer_epoch]

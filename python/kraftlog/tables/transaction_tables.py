@@ -16,9 +16,9 @@ from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.codec.records import TRANSACTION_STATES
 from kraftlog.errors import Fault, InvalidRecordError, error_from_fault
 from kraftlog.layout.segment import Segment
+from kraftlog.read.log_pass import Progress
 from kraftlog.read.metadata_scan import MetadataScan
 from kraftlog.read.partitions import by_partition, is_metadata, opened_before_segment
-from kraftlog.read.records import Progress
 from kraftlog.read.segment_reader import located, segment_headers
 from kraftlog.read.segment_transactions import read_opened
 from kraftlog.stream import rows_of

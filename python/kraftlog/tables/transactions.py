@@ -15,14 +15,13 @@ import pyarrow as pa
 
 from kraftlog.codec import headers as batch_headers
 from kraftlog.codec.headers import Headers, last_offsets
-from kraftlog.codec.options import ReadOptions
 from kraftlog.coordinator.transactional_ids import TRANSACTION_LOG
-from kraftlog.errors import Fault, error_from_fault
+from kraftlog.errors import Fault
 from kraftlog.layout.discover import Discovery
 from kraftlog.layout.segment import Segment
+from kraftlog.read.log_pass import Pass
 from kraftlog.read.messages import typed_chunks
 from kraftlog.read.partitions import by_partition, is_metadata
-from kraftlog.read.records import Progress
 from kraftlog.read.segment_reader import segment_headers
 from kraftlog.stream import rows_of
 from kraftlog.tables.coordinator_segments import coordinator_segments
@@ -51,13 +50,13 @@ Commits = dict[tuple[TopicPartition, int], list[tuple[int, str, str, int, int]]]
 
 def transaction_rows(read: Read) -> Iterator[pa.RecordBatch]:
     """Return the table transactions."""
-    # a part of a log would tear transactions
-    options = ReadOptions(strict=read.options.strict, heal=read.options.heal)
-    segments = line_segments(read.files, read.notes, heals=options.heal)
-    known = coordinator_transactions(read.files, options, read.faults)
-    found = transactions_of_segments(segments, known, options, read.faults, read.on_progress)
+    whole = read.of_whole_log()
+    others = whole.without_progress()
+    segments = line_segments(read.files, read.notes, heals=read.options.heal)
+    known = coordinator_transactions(read.files, others)
+    found = transactions_of_segments(segments, known, whole)
     wants_offsets = "input_offsets" in read.schema.names
-    commits = transactional_commits(segments, options, read.faults) if wants_offsets else {}
+    commits = transactional_commits(segments, others) if wants_offsets else {}
     rows: list[Transaction] = []
     for transactions in found:
         rows += transactions
@@ -71,9 +70,7 @@ def transaction_rows(read: Read) -> Iterator[pa.RecordBatch]:
 def transactions_of_segments(
     segments: list[Segment],
     known: list[CoordinatorTransaction],
-    options: ReadOptions,
-    faults: list[Fault],
-    on_progress: Progress | None = None,
+    read: Pass,
 ) -> Iterator[list[Transaction]]:
     """Return the transactions of each producer id.
 
@@ -83,16 +80,12 @@ def transactions_of_segments(
         Segments of one replica of each partition.
     known : list of CoordinatorTransaction
         The result of ``coordinator_transactions``.
-    options : ReadOptions
-        Whether to raise at the first fault.
-    faults : list of Fault
-        Receives faults.
-    on_progress : callable, optional
+    read : Pass
     """
     found = TransactionsOfLog()
     for group in by_partition(segments):
         if _has_transactions(group[0]):
-            found.read(group, faults, strict=options.strict, on_progress=on_progress)
+            found.read(group, read)
     return found.transactions(known)
 
 
@@ -119,7 +112,7 @@ class TransactionCheck:
 
     def torn(self) -> Iterator[Fault]:
         """Return a fault for each torn transaction, at the partition with the unexpected marker."""
-        known = coordinator_transactions(self._files, ReadOptions(), [])  # the other pass reports their faults
+        known = coordinator_transactions(self._files, Pass())  # the other pass reports their faults
         for transactions in self._found.transactions(known):
             for one in transactions:
                 contradiction = one.contradiction()
@@ -215,28 +208,22 @@ class TransactionsOfLog:
     def read(
         self,
         group: list[Segment],
-        faults: list[Fault],
-        *,
-        strict: bool,
-        on_progress: Progress | None,
+        read: Pass,
         also: Callable[[Headers], None] = lambda _: None,
     ) -> None:
-        """Read the headers of a partition, with each crc verified; faults are added to ``faults``.
+        """Read the headers of a partition, with each crc verified.
 
         ``also`` is called with the headers as well.
         """
         for segment in group:
             unread: list[Fault] = []
-            self.observe(segment, [], None, faults)
+            self.observe(segment, [], None, read.faults)
             for headers in segment_headers(segment, unread, check_crc=True):
                 self.observe(segment, [], headers)
                 also(headers)
             self.observe(segment, unread, None)
-            if unread and strict:
-                raise error_from_fault(unread[0])
-            faults += unread
-            if on_progress:
-                on_progress(segment.size)
+            read.add(*unread)
+            read.advance(segment.size)
 
     def observe(
         self, segment: Segment, unread: list[Fault], headers: Headers | None, faults: list[Fault] | None = None
@@ -318,27 +305,23 @@ def _parts(ofs: list[TopicPartition], rows: Transactions) -> list[Part]:
     return [Part(of, *values) for of, *values in zip(ofs, *columns, strict=True)]
 
 
-def coordinator_transactions(
-    files: Discovery, options: ReadOptions, faults: list[Fault]
-) -> list[CoordinatorTransaction]:
+def coordinator_transactions(files: Discovery, read: Pass) -> list[CoordinatorTransaction]:
     """Return the transactions in ``__transaction_state`` of the log directories of the files.
 
     Parameters
     ----------
     files : Discovery
         All replicas, including those of topics that were not requested.
-    options : ReadOptions
-    faults : list of Fault
-        Receives faults.
+    read : Pass
     """
     log = CoordinatorLog()
-    for group in partitions_of_topic(coordinator_segments(files, options, faults), TRANSACTION_STATE):
-        for chunk in typed_chunks(group, ["timestamp_ms"], options, faults):
+    for group in partitions_of_topic(coordinator_segments(files, read), TRANSACTION_STATE):
+        for chunk in typed_chunks(group, ["timestamp_ms"], read):
             typed = chunk.messages.typed(TRANSACTION_LOG)
             stamps = chunk.records.column("timestamp_ms").take(pa.array(typed.rows)).to_pylist()
             for row, timestamp in zip(typed.fields.to_pylist(), stamps, strict=True):
                 log.add(_state_record(row, timestamp))
-            chunk.take_faults(faults, strict=options.strict)
+            chunk.take_faults(read.faults, strict=read.options.strict)
     return log.transactions
 
 
@@ -364,13 +347,13 @@ def _state_record(row: Mapping[str, Any], timestamp: int | None) -> StateRecord:
     )
 
 
-def transactional_commits(segments: list[Segment], options: ReadOptions, faults: list[Fault]) -> Commits:
+def transactional_commits(segments: list[Segment], read: Pass) -> Commits:
     """Return the committed and pending offsets of transactions, by their producers."""
     found: Commits = defaultdict(list)
     for group in partitions_of_topic(segments, CONSUMER_OFFSETS):
         of = group[0].topic_partition
         assert of is not None
-        for chunk in typed_chunks(group, ["producer_id"], options, faults):
+        for chunk in typed_chunks(group, ["producer_id"], read):
             typed = chunk.messages.typed(OFFSET_COMMIT)
             records = chunk.records.take(pa.array(typed.rows))
             where = (records.column(name).to_pylist() for name in ("offset", "producer_id"))
@@ -379,7 +362,7 @@ def transactional_commits(segments: list[Segment], options: ReadOptions, faults:
             for at, producer_id, commit in zip(*where, commits, strict=True):
                 if producer_id >= 0 and commit[-1] is not None:  # those outside of transactions have no producer
                     found[of, producer_id].append((at, *commit))
-            chunk.take_faults(faults, strict=options.strict)
+            chunk.take_faults(read.faults, strict=read.options.strict)
     return found
 
 

@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from kraftlog import schema
 from kraftlog.codec.headers import NO_TIMESTAMP, timestamps
-from kraftlog.codec.options import ReadOptions
 from kraftlog.errors import error_from_fault
+from kraftlog.layout.discover import Discovery
+from kraftlog.read.log_pass import Pass
 from kraftlog.read.partitions import by_partition, is_metadata
 from kraftlog.stream import rows_of
 from kraftlog.tables.causes import NOTHING, Cause, GroupState, LogState
@@ -34,10 +35,10 @@ def wait_rows(read: Read) -> Iterator[pa.RecordBatch]:
     Partitions of internal topics are there when something holds their readers back. A group has a row for a partition
     whose log is not among the files when its own topic is: else the files were narrowed to some topics.
     """
-    options, faults = ReadOptions(strict=read.options.strict, heal=read.options.heal), read.faults
+    faults, whole = read.faults, read.of_whole_log().without_progress()
     lines = Lines(read.files)
-    states = LogStates(lines, read.files, options, faults)
-    segments = (lines.healed(lines.found, read.notes) if options.heal else lines.found).segments
+    states = LogStates(lines, read.files, whole)
+    segments = (lines.healed(lines.found, read.notes) if read.options.heal else lines.found).segments
     takes = _taken(read)
     known, ends = len(faults), dict[TopicPartition, PartitionEnds]()
     rows = []
@@ -45,15 +46,14 @@ def wait_rows(read: Read) -> Iterator[pa.RecordBatch]:
         of = group[0].topic_partition
         if of is None or group[0].state or is_metadata(group[0]):
             continue
-        ends[of] = PartitionEnds(whole_partition(group, options, faults), faults)
+        ends[of] = PartitionEnds(whole_partition(group, whole), faults)
         if takes(None, of.topic):
             cause, state = states.cause(ends[of])
             if cause.code != NOTHING or of.topic not in _INTERNAL:
                 rows.append(_row(of, None, cause, state))
-        if read.on_progress:
-            read.on_progress(sum(segment.size for segment in group))
-    rows += _of_groups(read, options, ends, states, takes)
-    if options.strict and len(faults) > known:
+        read.advance(sum(segment.size for segment in group))
+    rows += _of_groups(read.files, whole, ends, states, takes)
+    if read.options.strict and len(faults) > known:
         raise error_from_fault(faults[known])
     read.notes.extend(note for note in lines.metadata_notes if note not in read.notes)
     if rows:
@@ -71,15 +71,15 @@ def _taken(read: Read) -> Callable[[str | None, str | None], bool]:
 
 
 def _of_groups(
-    read: Read,
-    options: ReadOptions,
+    files: Discovery,
+    whole: Pass,
     ends: dict[TopicPartition, PartitionEnds],
     states: LogStates,
     takes: Callable[[str | None, str | None], bool],
 ) -> Iterator[dict[str, Any]]:
-    coordinators = coordinator_segments(read.files, options, read.faults, CONSUMER_OFFSETS)
+    coordinators = coordinator_segments(files, whole, CONSUMER_OFFSETS)
     is_whole = any(of.topic == CONSUMER_OFFSETS for of in ends)
-    for places in group_places(coordinators, takes, options, read.faults):
+    for places in group_places(coordinators, takes, whole):
         for place, group in places:
             of = TopicPartition(place.topic or place.topic_id or "", place.partition)
             if of in ends or is_whole:

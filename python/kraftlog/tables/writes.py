@@ -10,36 +10,25 @@ import pyarrow.compute as pc
 
 from kraftlog import schema
 from kraftlog.codec.headers import NO_TIMESTAMP, timestamps
-from kraftlog.codec.options import ReadOptions
-from kraftlog.errors import Fault
 from kraftlog.layout.discover import Discovery
+from kraftlog.read.log_pass import Pass
 from kraftlog.read.partitions import by_partition
 from kraftlog.read.ranges import plan
-from kraftlog.read.records import Progress, read_ranges
+from kraftlog.read.records import read_ranges
 from kraftlog.tables.deleted_records import notes_of_deleted
 
 MILLISECONDS = {"minute": 60_000, "hour": 3_600_000, "day": 86_400_000}
 
 
-def writes(
-    found: Discovery,
-    unit: str,
-    options: ReadOptions,
-    faults: list[Fault],
-    notes: list[str],
-    on_progress: Progress | None = None,
-) -> pa.Table:
+def writes(files: Discovery, unit: str, read: Pass) -> pa.Table:
     """Count the records of each partition by timestamp.
 
     Parameters
     ----------
-    found : Discovery
+    files : Discovery
     unit : {"minute", "hour", "day"}
-    options : ReadOptions
-    faults : list of Fault
-    notes : list of str
-        Receives notes about records before the log start offset, which are not counted.
-    on_progress : callable, optional
+    read : Pass
+        Notes are about records before the log start offset, which are not counted.
 
     Returns
     -------
@@ -50,11 +39,11 @@ def writes(
     if unit not in MILLISECONDS:
         raise ValueError(f"unit {unit!r} is not one of {', '.join(MILLISECONDS)}")
     arrow_schema = schema.RECORDS.select(["timestamp_ms", "key", "value"])
-    notes.extend(notes_of_deleted(found.segments, options))
+    read.notes.extend(notes_of_deleted(files.segments, read.options))
     tables = []
-    for group in by_partition(found.segments):
+    for group in by_partition(files.segments):
         sums: defaultdict[int, list[int]] = defaultdict(lambda: [0, 0])
-        for rows in read_ranges(plan(group, options, None), arrow_schema, options, faults, 1, on_progress):
+        for rows in read_ranges(plan(group, read.options, None), arrow_schema, read):
             stamps = rows["timestamp_ms"].to_numpy()
             starts = np.where(stamps == NO_TIMESTAMP, NO_TIMESTAMP, stamps // MILLISECONDS[unit] * MILLISECONDS[unit])
             sizes = pc.add(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kraftlog.codec.options import ReadOptions
 from kraftlog.errors import Fault
 from kraftlog.layout.discover import Discovery, discover
+from kraftlog.read.log_pass import Pass
 from kraftlog.topics import SCHEMAS
 from kraftlog.values.schema_folder import schemas_in
 from kraftlog.values.schema_store import SchemaStore
@@ -38,4 +38,4 @@ def find_schemas(found: Discovery, given: SchemaStore | str | Path | None, fault
                 continue
     if not of_topic:
         return SchemaStore([], f"the log directory, which has no topic {SCHEMAS}")
-    return SchemaStore(schemas_of(of_topic, ReadOptions(), faults), f"topic {SCHEMAS}")
+    return SchemaStore(schemas_of(of_topic, Pass(faults=faults)), f"topic {SCHEMAS}")

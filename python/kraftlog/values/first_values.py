@@ -11,6 +11,7 @@ import pyarrow as pa
 from kraftlog import schema
 from kraftlog.codec.options import ReadOptions
 from kraftlog.layout.segment import Segment
+from kraftlog.read.log_pass import Pass
 from kraftlog.read.ranges import plan
 from kraftlog.read.records import read_ranges
 from kraftlog.values.framing import Side
@@ -35,7 +36,7 @@ def first_values(segments: Sequence[Segment], side: Side, sample: Sample | None 
     seen = 0
     for _, group in groupby(segments, key=lambda one: (one.topic, one.partition)):
         rows = 0
-        for batch in read_ranges(plan(list(group), options, None), columns, options, [], 1, None, []):
+        for batch in read_ranges(plan(list(group), options, None), columns, Pass(options)):
             yield batch.column(0) if most is None else batch.column(0)[: most - rows]
             rows += batch.num_rows
             if most is not None and rows >= most:

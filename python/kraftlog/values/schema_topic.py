@@ -9,11 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from kraftlog.codec.options import ReadOptions
 from kraftlog.errors import Fault, InvalidRecordError
 from kraftlog.layout.segment import Segment
+from kraftlog.read.log_pass import Pass
 from kraftlog.read.ranges import plan
-from kraftlog.read.records import Progress, read_ranges
+from kraftlog.read.records import read_ranges
 from kraftlog.topics import SCHEMAS
 from kraftlog.values.schema_store import AVRO, Reference, Schema, in_context
 
@@ -33,9 +33,7 @@ _RULES = ("migrationRules", "domainRules", "encodingRules")
 _RULE = ("name", "doc", "kind", "mode", "type", "tags", "params", "expr", "onSuccess", "onFailure", "disabled")
 
 
-def schemas_of(
-    segments: list[Segment], options: ReadOptions, faults: list[Fault], on_progress: Progress | None = None
-) -> list[Schema]:
+def schemas_of(segments: list[Segment], read: Pass) -> list[Schema]:
     """Return the schemas that the topic holds at its end, by subject and version.
 
     ``SCHEMA`` adds a version or, without a value, removes it for good; ``DELETE_SUBJECT`` deletes the versions up to
@@ -46,14 +44,12 @@ def schemas_of(
     ----------
     segments : list of Segment
         Those of other topics are left out.
-    options : ReadOptions
-    faults : list of Fault
+    read : Pass
         Receives what cannot be read: also a second schema with the id of another, which a registry leaves out.
-    on_progress : callable, optional
     """
     found: dict[tuple[str, int], Schema] = {}
     of_topic = [one for one in segments if one.topic == SCHEMAS]
-    for batch in read_ranges(plan(of_topic, options, None), _COLUMNS, options, faults, 1, on_progress, []):
+    for batch in read_ranges(plan(of_topic, read.options, None), _COLUMNS, replace(read, notes=[])):
         for row in batch.to_pylist():
             try:
                 _apply(row["key"], row["value"], row["offset"], found)
@@ -63,9 +59,9 @@ def schemas_of(
                 fault = Fault(
                     BAD_SCHEMA, f"{where}: {reason}", None, None, row["offset"], None, row["topic"], row["partition"]
                 )
-                if options.strict:
+                if read.options.strict:
                     raise InvalidRecordError(fault.message, fault) from None
-                faults.append(fault)
+                read.faults.append(fault)
     return [found[key] for key in sorted(found)]
 
 

@@ -29,6 +29,7 @@ from kraftlog.codec.options import NO_BOUND, READ_COMMITTED, READ_UNCOMMITTED, R
 from kraftlog.disk.disk import ReadableFile
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.segment import Segment
+from kraftlog.read.log_pass import Pass
 from kraftlog.read.marker_walk import Stretch, stretches
 from kraftlog.read.records import torn_tail_note
 from kraftlog.read.segment_end import end_fault
@@ -121,7 +122,7 @@ class ExtractedBatches:
         RecordError
             With ``strict``, at the first fault.
         """
-        for stretch in stretches(self._segments, self._options, self.faults, self.notes):
+        for stretch in stretches(self._segments, Pass(self._options, self.faults, self.notes)):
             if stretch.is_wanted:
                 yield from self._wanted(stretch)
             elif self.open_producers:
