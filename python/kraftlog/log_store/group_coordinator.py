@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
 from kraftlog.codec.options import ReadOptions
+from kraftlog.coordinator.partition_for import group_partition
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.segment import Segment
+from kraftlog.log_store.coordinator_runtime import CoordinatorRuntime
 from kraftlog.log_store.group_members import GroupMembers, GroupMetadata
 from kraftlog.log_store.group_offsets import (
     Commit,
@@ -24,6 +26,7 @@ from kraftlog.log_store.producer_entries import Stamp
 from kraftlog.log_store.transaction_state import TopicPartition
 from kraftlog.tables.all_tables import TABLES
 from kraftlog.tables.read import Read
+from kraftlog.topics import CONSUMER_OFFSETS
 
 _BATCHES = BatchOptions()
 
@@ -33,32 +36,21 @@ class GroupCoordinator:
 
     Parameters
     ----------
-    partition_of : callable
-        Opens a partition of the store.
-    partition_for : callable
-        Returns the partition of ``__consumer_offsets`` that has the records of a group.
+    runtime : CoordinatorRuntime
     members : GroupMembers
         Who may commit.
-    clock : callable
-    written : callable
-        Is called when offsets are committed, with their partition; no lock is held.
     """
 
-    def __init__(
-        self,
-        partition_of: Callable[[TopicPartition], Partition],
-        partition_for: Callable[[str], TopicPartition],
-        members: GroupMembers,
-        clock: Callable[[], int],
-        written: Callable[[Partition], None],
-    ) -> None:
-        self._partition_of = partition_of
-        self.partition_for = partition_for
+    def __init__(self, runtime: CoordinatorRuntime, members: GroupMembers) -> None:
+        self._runtime = runtime
         self._members = members
-        self._clock = clock
-        self._written = written
         self._offsets = GroupOffsets()
         self._lock = threading.Lock()
+
+    def partition_for(self, group: str) -> TopicPartition:
+        """Return the partition of ``__consumer_offsets`` that has the records of a group."""
+        count = self._runtime.partition_count(CONSUMER_OFFSETS)
+        return CONSUMER_OFFSETS, group_partition(pa.array([group]), count)[0].as_py()
 
     def load(self, segments: Sequence[Segment]) -> None:
         """Take what a partition of ``__consumer_offsets`` holds."""
@@ -89,7 +81,7 @@ class GroupCoordinator:
         if not offsets:
             return
         commit = Commit(member.group, dict(offsets))
-        self._partition_of(self.partition_for(member.group))  # opened outside of the lock, which it may wait for
+        self._runtime.partition(self.partition_for(member.group))  # opened outside of the lock, which it may wait for
         with self._lock:  # so that what counts in memory is what stands behind in the log
             self._members.check(member, is_transactional=False)
             self._offsets.begin(commit)
@@ -102,7 +94,7 @@ class GroupCoordinator:
             raise
         with self._lock:
             self._offsets.finish(commit)
-        self._written(partition)
+        self._runtime.note_write(partition)
 
     def commit_in_transaction(self, member: GroupMetadata, offsets: Offsets, stamp: Stamp) -> None:
         """Write offsets that count when a transaction is committed, to a partition that is in it.
@@ -112,12 +104,12 @@ class GroupCoordinator:
         UnknownMemberIdError, IllegalGenerationError
         """
         commit = Commit(member.group, dict(offsets), stamp.producer_id, stamp.producer_epoch)
-        self._partition_of(self.partition_for(member.group))
+        self._runtime.partition(self.partition_for(member.group))
         with self._lock:
             self._members.check(member, is_transactional=True)
             self._offsets.begin(commit)
             partition = self._append(commit, stamp)
-        self._written(partition)
+        self._runtime.note_write(partition)
 
     def end(self, producer_id: int, producer_epoch: int, *, is_commit: bool) -> None:
         """Commit or drop what waits for a producer's transactions up to an epoch; the marker stands in the log."""
@@ -143,7 +135,7 @@ class GroupCoordinator:
         """Remove the offsets of a topic that is deleted."""
         written = []
         for group in self.groups():
-            self._partition_of(self.partition_for(group))
+            self._runtime.partition(self.partition_for(group))
         with self._lock:
             for group, partitions in self._offsets.forget_topic(topic).items():
                 partition, _ = self._write(group, tombstones(group, partitions), Stamp())
@@ -153,7 +145,7 @@ class GroupCoordinator:
 
     def _append(self, commit: Commit, stamp: Stamp) -> Partition:
         try:
-            rows = offset_records(commit.group, commit.offsets, self._clock())
+            rows = offset_records(commit.group, commit.offsets, self._runtime.now())
             partition, commit.record_offset = self._write(commit.group, rows, stamp)
         except BaseException:
             self._offsets.drop(commit)
@@ -161,5 +153,5 @@ class GroupCoordinator:
         return partition
 
     def _write(self, group: str, rows: pa.RecordBatch, stamp: Stamp) -> tuple[Partition, int]:
-        partition = self._partition_of(self.partition_for(group))
-        return partition, partition.append_rows(rows, stamp, _BATCHES, self._clock())
+        partition = self._runtime.partition(self.partition_for(group))
+        return partition, partition.append_rows(rows, stamp, _BATCHES, self._runtime.now())

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 
+from kraftlog.log_store.coordinator_runtime import CoordinatorRuntime
 from kraftlog.log_store.errors import IllegalGenerationError, UnknownMemberIdError
 from kraftlog.log_store.transaction_state import NONE, TopicPartition
 
@@ -75,15 +76,11 @@ class GroupMembers:
 
     Parameters
     ----------
-    topics : callable
-        Returns the partition counts of topics that a consumer may read, by name.
-    clock : callable
-        Returns the time in milliseconds.
+    runtime : CoordinatorRuntime
     """
 
-    def __init__(self, topics: Callable[[], dict[str, int]], clock: Callable[[], int]) -> None:
-        self._topics = topics
-        self._clock = clock
+    def __init__(self, runtime: CoordinatorRuntime) -> None:
+        self._runtime = runtime
         self._dropped: deque[GroupMetadata] = deque()  # a finalizer may run while this thread holds the lock
         self._groups: dict[str, _Group] = {}
         self._numbers = count(1)
@@ -95,8 +92,8 @@ class GroupMembers:
             member_id = f"consumer-{next(self._numbers)}"
             name = _ALONE + member_id if group is None else group
             joined = self._groups.setdefault(name, _Group())
-            self._remove_late(joined, self._clock())
-            joined.members[member_id] = _Member(subscription, self._clock(), max_poll_interval_ms)
+            self._remove_late(joined, self._runtime.now())
+            joined.members[member_id] = _Member(subscription, self._runtime.now(), max_poll_interval_ms)
             joined.generation += 1
             return GroupMetadata(name, NONE, member_id)
 
@@ -197,11 +194,11 @@ class GroupMembers:
             own = group.members.get(member.member_id)
             if own is None:
                 raise UnknownMemberIdError(f"group {member.group!r}: {member.member_id!r} is no longer a member")
-            own.polled_at = self._clock()
+            own.polled_at = self._runtime.now()
             self._remove_late(group, own.polled_at)
             if group.generation == member.generation:
                 return group.generation, None
-            topics = self._topics()
+            topics = self._runtime.partition_counts()
             return group.generation, [
                 (topic, number)
                 for topic in sorted(filter(own.subscribes, topics))

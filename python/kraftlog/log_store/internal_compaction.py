@@ -47,7 +47,7 @@ class InternalCompaction:
         self._is_closed = False
         self._one_cleans = threading.Lock()
 
-    def written(self, partition: Partition) -> None:
+    def note_write(self, partition: Partition) -> None:
         """Check a partition after a write, if one of its segments was closed since the last check. It never raises."""
         last = partition.last_base_offset
         if self._seen.get(partition.key, 0) == last:

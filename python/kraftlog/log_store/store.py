@@ -10,9 +10,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Unpack
 
-import pyarrow as pa
-
-from kraftlog.coordinator.partition_for import group_partition
 from kraftlog.disk.disk import disk
 from kraftlog.disk.durable import write_file
 from kraftlog.disk.remote_path import PathLike
@@ -21,6 +18,7 @@ from kraftlog.layout.partition_folder import PartitionFolder
 from kraftlog.log_store.cluster import Cluster
 from kraftlog.log_store.consumer import MAX_POLL_INTERVAL_MS, Consumer
 from kraftlog.log_store.coordinator_file import Known, read_known, write_known
+from kraftlog.log_store.coordinator_runtime import CoordinatorRuntime
 from kraftlog.log_store.directory import partition_folders, with_found_epochs
 from kraftlog.log_store.errors import TopicExistsError, UnknownTopicOrPartitionError, storage_errors
 from kraftlog.log_store.group_coordinator import GroupCoordinator
@@ -141,22 +139,11 @@ class LogStore:
             for topic in self._cluster.topics.values():
                 for key in self._present(topic.name):
                     self._partition(key)
-        transactions = TransactionCoordinator(
-            self._partition,
-            self._partitions_of(TRANSACTION_STATE) or self.options.transaction_log_partitions,
-            self._cluster.features.get("transaction.version", 0),
-            self._next_producer_id,
-            self.options.clock,
-            self._on_end,
-            self._threads,
-            self._compaction.written,
-        )
-        members = GroupMembers(
-            lambda: {name: topic.partitions for name, topic in self.topics.items()}, self.options.clock
-        )
-        groups = GroupCoordinator(
-            self._partition, self._offsets_partition, members, self.options.clock, self._compaction.written
-        )
+        runtime = _Runtime(self)
+        members = GroupMembers(runtime)
+        groups = GroupCoordinator(runtime, members)
+        transaction_version = self._cluster.features.get("transaction.version", 0)
+        transactions = TransactionCoordinator(runtime, groups, transaction_version, self._threads)
         self._parts = StoreParts(
             transactions,
             groups,
@@ -164,7 +151,7 @@ class LogStore:
             self._open_partition,
             self._topic,
             self._folder,
-            self._next_producer_id,
+            runtime.next_producer_id,
             self.options.clock,
             self._owner,
         )
@@ -534,13 +521,31 @@ class LogStore:
         else:
             self._create(name, self.options.offsets_partitions, _OFFSETS_CONFIGS)
 
-    def _next_producer_id(self) -> int:
-        with self._guard:
-            return self._cluster.next_producer_id()
 
-    def _offsets_partition(self, group: str) -> TopicPartition:
-        count = self._partitions_of(CONSUMER_OFFSETS) or self.options.offsets_partitions
-        return CONSUMER_OFFSETS, group_partition(pa.array([group]), count)[0].as_py()
+class _Runtime(CoordinatorRuntime):
+    """A store, for its coordinators, while it opens and closes as well."""
 
-    def _on_end(self, producer_id: int, producer_epoch: int, is_commit: bool) -> None:
-        self._parts.groups.end(producer_id, producer_epoch, is_commit=is_commit)
+    def __init__(self, store: LogStore) -> None:
+        self._store = store
+
+    def partition(self, key: TopicPartition) -> Partition:
+        return self._store._partition(key)
+
+    def partition_counts(self) -> Mapping[str, int]:
+        return {name: topic.partitions for name, topic in self._store.topics.items()}
+
+    def partition_count(self, internal_topic: str) -> int:
+        options = self._store.options
+        is_offsets = internal_topic == CONSUMER_OFFSETS
+        new = options.offsets_partitions if is_offsets else options.transaction_log_partitions
+        return self._store._partitions_of(internal_topic) or new
+
+    def next_producer_id(self) -> int:
+        with self._store._guard:
+            return self._store._cluster.next_producer_id()
+
+    def now(self) -> int:
+        return self._store.options.clock()
+
+    def note_write(self, partition: Partition) -> None:
+        self._store._compaction.note_write(partition)

@@ -18,12 +18,14 @@ import pyarrow as pa
 
 from kraftlog.codec.encode import Encoder
 from kraftlog.coordinator.partition_for import group_partition
+from kraftlog.log_store.coordinator_runtime import CoordinatorRuntime
 from kraftlog.log_store.errors import (
     InvalidTransactionError,
     InvalidTransactionTimeoutError,
     StorageError,
     UnknownTopicOrPartitionError,
 )
+from kraftlog.log_store.group_coordinator import GroupCoordinator
 from kraftlog.log_store.partition import Partition
 from kraftlog.log_store.threads import Threads
 from kraftlog.log_store.transaction_records import KeyAndValue, transaction_key, transaction_record
@@ -50,8 +52,6 @@ EXPIRATION_MS = 7 * 86_400_000  # transactional.id.expiration.ms
 EXPIRED_EVERY_MS = 3_600_000  # transaction.remove.expired.transaction.cleanup.interval.ms
 
 _LOGGER = logging.getLogger("kraftlog.log_store")
-
-OnEnd = Callable[[int, int, bool], None]
 
 
 @dataclass
@@ -87,47 +87,32 @@ class TransactionCoordinator:
 
     Parameters
     ----------
-    partition_of : callable
-        Opens a partition of the store; an UnknownTopicOrPartitionError when its topic was deleted.
-    log_partitions : int
-        How many ``__transaction_state`` has.
+    runtime : CoordinatorRuntime
+    groups : GroupCoordinator
+        Of the offsets that are committed with a transaction.
     transaction_version : int
         The level of the feature ``transaction.version``.
-    next_producer_id, clock : callable
-    on_end : callable
-        Is called when the markers of a transaction are written: with the producer id, the last epoch that wrote in it,
-        and whether it is a commit.
     threads : Threads or None
         Waits for several files at once; None waits for one behind the other, and lets the next transaction of an id
         wait for the markers of the last one, which otherwise a thread of its own does.
-    written : callable
-        Is called when a transaction has ended, with the partition that has the records of its id; no lock is held.
     """
 
     def __init__(
         self,
-        partition_of: Callable[[TopicPartition], Partition],
-        log_partitions: int,
+        runtime: CoordinatorRuntime,
+        groups: GroupCoordinator,
         transaction_version: int,
-        next_producer_id: Callable[[], int],
-        clock: Callable[[], int],
-        on_end: OnEnd,
         threads: Threads | None,
-        written: Callable[[Partition], None],
     ) -> None:
-        self._partition_of = partition_of
-        self._log_partitions = log_partitions
+        self._runtime = runtime
+        self._groups = groups
         self._version = transaction_version
-        self._next_producer_id = next_producer_id
-        self._clock = clock
-        self._on_end = on_end
         self._threads = threads
-        self._written = written
         # not the same one: a task that waits for an id would keep those from running that its holder waits for
         self._settler = None if threads is None else Threads(1)
         self._ids: dict[str, _Id] = {}
         self._ongoing: dict[str, int] = {}  # when their transactions time out
-        self._expires_at = clock() + EXPIRED_EVERY_MS
+        self._expires_at = runtime.now() + EXPIRED_EVERY_MS
         self._guard = threading.Lock()
 
     def load(self, states: Iterable[TransactionState]) -> None:
@@ -165,8 +150,8 @@ class TransactionCoordinator:
             elif known.state is not None and known.state.status in PREPARED:
                 self._complete(known)  # its markers could not be written before
             needs_id = known.state is None or known.state.is_exhausted
-            new_id = self._next_producer_id() if needs_id else -1
-            begun = self._write(transactional_id, known, InitProducerId(timeout_ms, self._clock(), new_id))
+            new_id = self._runtime.next_producer_id() if needs_id else -1
+            begun = self._write(transactional_id, known, InitProducerId(timeout_ms, self._runtime.now(), new_id))
             self._log_of(
                 transactional_id
             ).sync()  # else a crash could leave records of an epoch that is given out again
@@ -177,7 +162,8 @@ class TransactionCoordinator:
         self.abort_timed_out()
         known = self._id(state.transactional_id)
         with known.lock:
-            event = AddPartitions(state.producer_id, state.producer_epoch, partitions, self._clock(), self._version)
+            now = self._runtime.now()
+            event = AddPartitions(state.producer_id, state.producer_epoch, partitions, now, self._version)
             return self._write(state.transactional_id, known, event)
 
     def end(
@@ -212,8 +198,8 @@ class TransactionCoordinator:
                 self._check_undecided(known, state)
                 new_id = -1
                 if known.state is not None and known.state.is_exhausted:
-                    new_id = self._next_producer_id()
-                event = EndTransaction(state.producer_id, state.producer_epoch, is_commit, self._clock(), new_id)
+                    new_id = self._runtime.next_producer_id()
+                event = EndTransaction(state.producer_id, state.producer_epoch, is_commit, self._runtime.now(), new_id)
                 prepared = transition(state.transactional_id, known.state, event)
                 if is_commit:
                     self._sync(self._there(prepared))
@@ -231,7 +217,7 @@ class TransactionCoordinator:
             log = self._log_of(state.transactional_id)
             if not log.waits_for_disk:
                 self._settle(known)  # at once: a thread would take longer, and keep this one from going on
-        self._written(log)
+        self._runtime.note_write(log)
         if self._settler is not None and log.waits_for_disk:
             with suppress(RuntimeError):  # the store is being closed, which does it as well
                 self._settler.submit(self._settle_one, state.transactional_id)
@@ -270,7 +256,7 @@ class TransactionCoordinator:
 
         What fails is of the disk, and concerns those whose transactions these are: they meet it themselves.
         """
-        now = self._clock()
+        now = self._runtime.now()
         for name in [name for name, end in list(self._ongoing.items()) if end < now]:
             known = self._id(name)
             with known.lock, _logged(f"transactional id {name!r}: its transaction has timed out"):
@@ -285,7 +271,7 @@ class TransactionCoordinator:
 
         Their records end in tombstones, and another producer with such an id gets a new producer id.
         """
-        now = self._clock()
+        now = self._runtime.now()
         self._expires_at, oldest = now + EXPIRED_EVERY_MS, now - EXPIRATION_MS
         expired = []
         for name in sorted(self._ids):
@@ -317,8 +303,9 @@ class TransactionCoordinator:
         epochs = {state.producer_id: state.producer_epoch for state in self.states()}
         for producer_id, entry in sorted(partition.producers.open_transactions().items()):
             epoch = max(entry.producer_epoch, epochs.get(producer_id, 0))
-            partition.append_marker(producer_id, epoch, is_commit=False, raises_epoch=False, timestamp_ms=self._clock())
-            self._on_end(producer_id, epoch, False)
+            now = self._runtime.now()
+            partition.append_marker(producer_id, epoch, is_commit=False, raises_epoch=False, timestamp_ms=now)
+            self._groups.end(producer_id, epoch, is_commit=False)
 
     def settle(self) -> None:
         """Wait until the markers of all transactions are on disk, and write that these are complete."""
@@ -337,7 +324,7 @@ class TransactionCoordinator:
 
     def _abort(self, known: _Id) -> None:
         assert known.state is not None
-        prepared = transition(known.state.transactional_id, known.state, Fence(self._clock()))
+        prepared = transition(known.state.transactional_id, known.state, Fence(self._runtime.now()))
         self._settle(known)
         self._move(known, prepared)
         self._complete(known)
@@ -354,7 +341,7 @@ class TransactionCoordinator:
         if is_commit:  # also when an exception came out of the wait for it
             self._log_of(prepared.transactional_id).sync()
         raises_epoch = prepared.transaction_version >= EPOCH_BUMP_VERSION
-        now = self._clock()
+        now = self._runtime.now()
         for partition in self._there(prepared):
             known.marked.add(partition)
             partition.append_marker(
@@ -364,7 +351,7 @@ class TransactionCoordinator:
                 raises_epoch=raises_epoch,
                 timestamp_ms=now,
             )
-        self._on_end(prepared.producer_id, prepared.producer_epoch - raises_epoch, is_commit)
+        self._groups.end(prepared.producer_id, prepared.producer_epoch - raises_epoch, is_commit=is_commit)
         completed = transition(prepared.transactional_id, prepared, Complete(now))
         known.unwritten = completed  # first: else an exception could leave a state that nobody writes
         self._take(known, completed)
@@ -375,7 +362,7 @@ class TransactionCoordinator:
         found = []
         for key in sorted(state.partitions):
             with suppress(UnknownTopicOrPartitionError):
-                found.append(self._partition_of(key))
+                found.append(self._runtime.partition(key))
         return found
 
     def _take(self, known: _Id, state: TransactionState) -> None:
@@ -424,7 +411,8 @@ class TransactionCoordinator:
         )
 
         def encode(base_offset: int, leader_epoch: int) -> Buffer:
-            encoder = Encoder(base_offset=base_offset, partition_leader_epoch=leader_epoch, timestamp_ms=self._clock())
+            now = self._runtime.now()
+            encoder = Encoder(base_offset=base_offset, partition_leader_epoch=leader_epoch, timestamp_ms=now)
             encoder.write(rows)
             batches: Buffer = encoder.finish()
             return batches
@@ -444,8 +432,9 @@ class TransactionCoordinator:
     def _log_of(self, transactional_id: str) -> Partition:
         known = self._id(transactional_id)
         if known.log_partition < 0:
-            known.log_partition = group_partition(pa.array([transactional_id]), self._log_partitions)[0].as_py()
-        return self._partition_of((TRANSACTION_STATE, known.log_partition))
+            count = self._runtime.partition_count(TRANSACTION_STATE)
+            known.log_partition = group_partition(pa.array([transactional_id]), count)[0].as_py()
+        return self._runtime.partition((TRANSACTION_STATE, known.log_partition))
 
     def _id(self, transactional_id: str) -> _Id:
         with self._guard:
