@@ -327,3 +327,39 @@ def test_an_unreadable_coordinator_is_a_fault(tmp_path: Path):
     faults: list[Any] = []
     assert log.transactions(strict=False, faults=faults).num_rows > 10
     assert {(fault.topic, fault.segment_base_offset) for fault in faults} == {("__transaction_state", 0)}
+
+
+@pytest.mark.parametrize("raised", [0, 1], ids=["epoch of the data", "version 2"])
+@pytest.mark.parametrize("kinds", [("COMMIT", "ABORT"), ("ABORT", "COMMIT")])
+def test_a_second_marker_without_data_that_says_the_opposite(tmp_path: Path, kinds: tuple[str, str], raised: int):
+    """A leader accepts a marker without an open transaction; it ends nothing, and is of no transaction with records."""
+    states = {"COMMIT": "committed", "ABORT": "aborted"}
+    for number in (0, 1):
+        data = kraftlog.encode(
+            pa.table({"value": ["x"]}),
+            base_offset=0,
+            timestamp_ms=1000,
+            producer_id=7,
+            producer_epoch=0,
+            base_sequence=0,
+            is_transactional=True,
+            partition_leader_epoch=0,
+        ).to_pybytes()
+        markers = [
+            kraftlog.encode_marker(
+                kind, base_offset=1 + at, timestamp_ms=1001 + at, producer_id=7, producer_epoch=raised
+            ).to_pybytes()
+            for at, kind in enumerate(kinds if number else kinds[:1])
+        ]
+        folder = tmp_path / f"t-{number}"
+        folder.mkdir()
+        (folder / f"{0:020d}.log").write_bytes(b"".join([data, *markers]))
+    log = kraftlog.open(tmp_path)
+    assert [fault.message for fault in log.verify()] == []
+    rows = log.transactions(["state", "partitions"]).to_pylist()
+    parts = {(part["partition"], part["marker_offset"]): row["state"] for row in rows for part in row["partitions"]}
+    first, second = (states[kind] for kind in kinds)
+    assert parts == {(0, 1): first, (1, 1): first, (1, 2): second}
+    shown = log.records(["partition"], isolation_level="read_committed").to_table()["partition"].to_pylist()
+    assert shown == ([0, 1] if first == "committed" else [])
+    assert log.last_stable_offsets()["last_stable_offset"].to_pylist() == [2, 3]
