@@ -252,7 +252,7 @@ def chosen_partitions(
             check_name(new, ())
         except InvalidTopicError as error:
             raise ValueError(f"rename {old}={new}: {error}") from None
-    found: dict[tuple[str, int], list[Segment]] = {}
+    partitions: dict[tuple[str, int], list[Segment]] = {}
     files = log.healed(log.lines.found, options, notes)
     live = [one for one in files.segments if not one.state and one.base_offset is not None]
     for group in by_partition(live):
@@ -262,13 +262,13 @@ def chosen_partitions(
         if topic == CLUSTER_METADATA:
             raise ValueError(f"{topic}: a broker cannot use the metadata log of another cluster; leave it out")
         key = rename.get(topic, topic), partition
-        if key in found:
-            both = f"{found[key][0].folder} and {group[0].folder}"
+        if key in partitions:
+            both = f"{partitions[key][0].folder} and {group[0].folder}"
             raise ValueError(f"{both} would both be {'-'.join(map(str, key))}; choose one of them")
-        found[key] = group
-    if not found:
+        partitions[key] = group
+    if not partitions:
         raise ValueError("expected a partition folder of a topic, found only internal ones, which must be named")
-    return found
+    return partitions
 
 
 def _check_target(target: Path, log: Log) -> None:

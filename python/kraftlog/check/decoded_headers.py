@@ -44,7 +44,7 @@ def decoded_headers(part: Range, read: Pass) -> Iterator[tuple[list[Fault], Head
         With ``strict``.
     """
     segment, options, rest = part.segment, read.options, np.empty(0, HEADER_DTYPE)
-    found: list[Fault] = []
+    faults: list[Fault] = []
     damage: list[Fault] = []  # the last of it
     unreadable: list[Fault] = []
     with segment_file(segment, unreadable, strict=options.strict) as file:
@@ -52,23 +52,23 @@ def decoded_headers(part: Range, read: Pass) -> Iterator[tuple[list[Fault], Head
         decoder = RecordDecoder(file, part.start, part.end, plan)
         done = part.start
         try:
-            for rows in decoder.chunks(found):
-                yield [located(segment, fault) for fault in found], _with_undecoded(file, rows.headers, found)
-                damage = found[-1:] or damage
-                found.clear()
+            for rows in decoder.chunks(faults):
+                yield [located(segment, fault) for fault in faults], _with_undecoded(file, rows.headers, faults)
+                damage = faults[-1:] or damage
+                faults.clear()
                 read.advance(decoder.position - done)
                 done = decoder.position
         except RecordError as error:
             raise relocated(segment, error) from None
-        rest = _with_undecoded(file, rest, found)
-        at_end = end_fault(segment, decoder, found or damage, file, options)
+        rest = _with_undecoded(file, rest, faults)
+        at_end = end_fault(segment, decoder, faults or damage, file, options)
         if at_end is not None:
             if options.strict:
                 raise error_from_fault(at_end)
             unreadable.append(at_end)
         else:
             read.notes.extend(notes_of(segment, decoder, file))
-    yield [*(located(segment, fault) for fault in found), *unreadable], rest
+    yield [*(located(segment, fault) for fault in faults), *unreadable], rest
 
 
 def _with_undecoded(file: ReadableFile, headers: Headers, faults: list[Fault]) -> Headers:
@@ -77,8 +77,8 @@ def _with_undecoded(file: ReadableFile, headers: Headers, faults: list[Fault]) -
     missing = []
     for position in positions:
         if position is not None and position not in headers["position"]:
-            for found in HeaderScan(file, position, position + 1, check_crc=True).headers(1):
-                missing.append(found[(found["position"] == position) & (found["crc_ok"] == 1)])
+            for scanned in HeaderScan(file, position, position + 1, check_crc=True).headers(1):
+                missing.append(scanned[(scanned["position"] == position) & (scanned["crc_ok"] == 1)])
     if not missing:
         return headers
     merged = np.concatenate([headers, *missing])

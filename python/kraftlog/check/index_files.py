@@ -81,9 +81,9 @@ class _OffsetEntries:
         self._ahead = [entry for entry in self._ahead if self._offsets[entry] > reached[-1]]
         stop = self._next + int(np.searchsorted(self._positions[self._next :], positions[-1], side="right"))
         entries = np.arange(self._next, stop)
-        wanted, at = self._positions[entries], np.searchsorted(positions, self._positions[entries])
+        entry_positions, at = self._positions[entries], np.searchsorted(positions, self._positions[entries])
         at = at.clip(max=len(positions) - 1)
-        is_batch = positions[at] == wanted
+        is_batch = positions[at] == entry_positions
         is_here = is_batch & (base[at] <= self._offsets[entries]) & (self._offsets[entries] <= last[at])
         for entry in entries[~is_here].tolist():
             index = int(at[entry - self._next])

@@ -96,8 +96,8 @@ def _decoded(segment: Segment, read: Pass) -> _Decoded:
         return list(decoded_headers(part, read))
 
     if read.workers > 1:
-        for found in in_order(whole, plan([segment], read.options, RANGE_BYTES), read.workers, ahead=1):
-            yield from found
+        for passes in in_order(whole, plan([segment], read.options, RANGE_BYTES), read.workers, ahead=1):
+            yield from passes
     else:
         for part in plan([segment], read.options, None):
             yield from decoded_headers(part, read)
@@ -117,10 +117,10 @@ class _PartitionCheck:
 
     def segment(self, segment: Segment, passes: _Decoded) -> Iterator[Fault]:
         """Process the next segment."""
-        files, found = _index_files(segment, PREALLOCATED)
+        files, faults = _index_files(segment, PREALLOCATED)
         index = IndexCheck(segment, files)
         self._offsets.begin(segment)
-        found += self._begin_producers(segment)
+        faults += self._begin_producers(segment)
         skipped: list[int] = []
         is_short = False  # its end is missing, as the index shows: one fault for all entries
         for unread, headers in passes:
@@ -140,9 +140,9 @@ class _PartitionCheck:
                     yield located(segment, fault)
         if self._compares:
             behind = [] if is_short else list(index.finish(skipped))
-            found += behind if behind and _growth(segment) == 0 else []
+            faults += behind if behind and _growth(segment) == 0 else []
         txnindex, odd = _txnindex(segment)
-        yield from (located(segment, fault) for fault in (*found, *odd))
+        yield from (located(segment, fault) for fault in (*faults, *odd))
         yield from self._end_producers(segment, txnindex)
 
     def producer_faults(self, segment: Segment) -> Iterator[Fault]:
@@ -169,13 +169,13 @@ class _PartitionCheck:
     def _end_producers(self, segment: Segment, txnindex: IndexColumns | None) -> Iterator[Fault]:
         self._checks_producers &= not self._producers.is_over
         if self._checks_producers:
-            found = list(self._producers.end(txnindex))
-            growth = _growth(segment) if found else 0
+            faults = list(self._producers.end(txnindex))
+            growth = _growth(segment) if faults else 0
             if growth > 0:
-                found = list(self._producers.end(self._producers.before_end(txnindex)))
+                faults = list(self._producers.end(self._producers.before_end(txnindex)))
             elif growth < 0:
-                found.clear()
-            yield from (located(segment, fault) for fault in found)
+                faults.clear()
+            yield from (located(segment, fault) for fault in faults)
 
     def _odd(self, headers: Headers) -> Iterator[Fault]:
         """Return the batches of producers that a broker would not have accepted."""

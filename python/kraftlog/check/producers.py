@@ -37,17 +37,17 @@ class ProducerCheck:
     """
 
     def __init__(self, first: Segment) -> None:
-        known = producers_before(first, [])
+        states = producers_before(first, [])
         opened = [
             (state.producer_id, state.producer_epoch, state.current_transaction_first_offset)
-            for state in known or ()
+            for state in states or ()
             if state.current_transaction_first_offset is not None
         ]
-        self._producers = ProducerStates(known or ())
-        self._transactions = TransactionFold(opened_before(opened)) if known is not None else TransactionFold()
+        self._producers = ProducerStates(states or ())
+        self._transactions = TransactionFold(opened_before(opened)) if states is not None else TransactionFold()
         self._next_offset = first.base_offset or 0
         # every record is in the log, or in the snapshot
-        self._is_complete = self._next_offset == 0 or known is not None
+        self._is_complete = self._next_offset == 0 or states is not None
         self._was_cleaned = False  # the segment
         self._entries: list[bytes] = []
         self._markers: dict[int, tuple[int, int]] = {}  # producer id and type by offset
@@ -90,9 +90,9 @@ class ProducerCheck:
             if expected and "index" in self._segment.beside and not self._was_cleaned:
                 yield Fault("txnindex_mismatch", f"no .txnindex, but {len(expected)} aborted transactions")
             return
-        found = set(zip(*(columns[name].tolist() for name in ENTRY_TYPES["txnindex"].names or ()), strict=True))
+        entries = set(zip(*(columns[name].tolist() for name in ENTRY_TYPES["txnindex"].names or ()), strict=True))
         name = f"{self._segment.base_offset:020d}.txnindex{self._segment.suffix_of('txnindex')}"
-        for what in self._differences(expected, found):
+        for what in self._differences(expected, entries):
             yield Fault("txnindex_mismatch", f"{name}: {what}")
 
     def before_end(self, columns: IndexColumns | None) -> IndexColumns | None:
@@ -109,17 +109,17 @@ class ProducerCheck:
         is_written = bool(faults) and faults[0].error == "bad_snapshot" and disk().entry(following) is not None
         yield from [] if is_written else faults
 
-    def _differences(self, expected: list[_Entry], found: set[_Entry]) -> Iterator[str]:
+    def _differences(self, expected: list[_Entry], entries: set[_Entry]) -> Iterator[str]:
         """Return the differences. In a cleaned log, whose rules differ, only a contradiction is a fault.
 
         If records are missing, these may include the first ones of a transaction, and those of another one that was
         open at its end: first offset and last stable offset of an entry refer to the original log.
         """
-        markers = {(producer_id, last_offset) for _, producer_id, _, last_offset, _ in found}
+        markers = {(producer_id, last_offset) for _, producer_id, _, last_offset, _ in entries}
         for entry in [] if self._was_cleaned else expected:
-            if entry not in found and (self._is_complete or (entry[1], entry[3]) not in markers):
+            if entry not in entries and (self._is_complete or (entry[1], entry[3]) not in markers):
                 yield f"no entry for {_described(entry)}"
-        for entry in sorted(found - set(expected)):
+        for entry in sorted(entries - set(expected)):
             _, producer_id, _, last_offset, _ = entry
             marker = self._markers.get(last_offset)
             if self._is_complete or (marker is not None and marker != (producer_id, ABORTED)):
@@ -140,13 +140,13 @@ class ProducerCheck:
         if not self._is_complete or path is None or disk().entry(path) is None:
             return
         try:
-            found = {state.producer_id: state for state in read_producer_snapshot(path)}
+            of_snapshot = {state.producer_id: state for state in read_producer_snapshot(path)}
         except (OSError, CorruptRecordError) as error:
             yield Fault("bad_snapshot", str(error))
             return
-        known = {state.producer_id: state for state in self._producers.states()}
-        for producer_id, state in sorted(found.items()):
-            what = _difference(state, known.get(producer_id))
+        of_log = {state.producer_id: state for state in self._producers.states()}
+        for producer_id, state in sorted(of_snapshot.items()):
+            what = _difference(state, of_log.get(producer_id))
             if what:
                 yield Fault("snapshot_mismatch", f"{path.name}: producer {producer_id}: {what}")
 
@@ -159,11 +159,11 @@ def _described(entry: _Entry) -> str:
     )
 
 
-def _difference(found: ProducerState, known: ProducerState | None) -> str:
-    if known is None:
+def _difference(of_snapshot: ProducerState, of_log: ProducerState | None) -> str:
+    if of_log is None:
         return "not in the log"
     return ", ".join(
-        f"{name} is {getattr(found, name)}; by the log it is {getattr(known, name)}"
+        f"{name} is {getattr(of_snapshot, name)}; by the log it is {getattr(of_log, name)}"
         for name in _COMPARED
-        if getattr(found, name) != getattr(known, name)
+        if getattr(of_snapshot, name) != getattr(of_log, name)
     )

@@ -53,7 +53,7 @@ class Checkpoints:
     def __init__(self, listing: Listing, unread: list[Unread]) -> None:
         self._listing = listing
         self._unread = unread
-        self._known: dict[LogPath, _Directory] = {}
+        self._directories: dict[LogPath, _Directory] = {}
 
     def of(self, directory: LogPath, name: str) -> CheckpointedOffsets:
         """Return the offsets of a partition.
@@ -65,13 +65,13 @@ class Checkpoints:
         name : str
             Name of the partition's folder in it.
         """
-        if directory not in self._known:
-            self._known[directory] = _Directory(
+        if directory not in self._directories:
+            self._directories[directory] = _Directory(
                 self._read(directory / LOG_START_OFFSETS),
                 self._read(directory / RECOVERY_POINTS),
                 self._listing.file(directory / CLEAN_SHUTDOWN) is not None,
             )
-        log_starts, recovery_points, is_clean = self._known[directory]
+        log_starts, recovery_points, is_clean = self._directories[directory]
         if not (log_starts or recovery_points or is_clean):
             return CheckpointedOffsets()
         partition = parse_partition_folder(name)

@@ -117,8 +117,8 @@ def discover(
     ValueError
         When a folder holds no log files, or no file that is named is one.
     """
-    found, listing = Discovery(), Listing()
-    checkpoints = Checkpoints(listing, found.unread)
+    discovery, listing = Discovery(), Listing()
+    checkpoints = Checkpoints(listing, discovery.unread)
     each = each_path(paths)
     tiers = [path for path in each if isinstance(path, RemoteTier)]
     others = [path for path in each if not isinstance(path, RemoteTier | Identity | CutTime)]  # ``open`` cuts
@@ -129,34 +129,36 @@ def discover(
     for path in expanded:
         if listing.is_dir(path):
             has_folders = True
-            _discover_folder(path, listing, checkpoints, found)
+            _discover_folder(path, listing, checkpoints, discovery)
         else:
-            _discover_file(path, listing, checkpoints, found)
-    if len(found.unread) == len(expanded) > 0 and not (tiers or has_folders):
-        raise ValueError(_no_log(found.unread[0]))
+            _discover_file(path, listing, checkpoints, discovery)
+    if len(discovery.unread) == len(expanded) > 0 and not (tiers or has_folders):
+        raise ValueError(_no_log(discovery.unread[0]))
     if len(expanded) > 1:  # one path does not lead to a file twice
-        found.segments = _unique(found.segments)
+        discovery.segments = _unique(discovery.segments)
     for tier in tiers:
-        _discover_tier(tier, storage_options, is_wanted, found)
-    found.segments = _in_order(found.segments)
-    found.metadata_log = [one for one in found.segments if one.topic == CLUSTER_METADATA and not one.state]
+        _discover_tier(tier, storage_options, is_wanted, discovery)
+    discovery.segments = _in_order(discovery.segments)
+    discovery.metadata_log = [one for one in discovery.segments if one.topic == CLUSTER_METADATA and not one.state]
     for identity in each:
         if isinstance(identity, Identity):
             counted = [
-                one for one in found.segments if one.topic == CLUSTER_METADATA or is_wanted(one.topic, one.partition)
+                one
+                for one in discovery.segments
+                if one.topic == CLUSTER_METADATA or is_wanted(one.topic, one.partition)
             ]
-            found = found.without(identity.others(counted, found.unread))
-    return found
+            discovery = discovery.without(identity.others(counted, discovery.unread))
+    return discovery
 
 
 def each_path(paths: LogPaths) -> list[AnyPath | RemoteTier | Identity | CutTime]:
     """Return each of the paths that a caller gave: one, or several."""
-    given: Any = paths
-    return list(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes | os.PathLike) else [given]
+    items: Any = paths
+    return list(items) if isinstance(items, Iterable) and not isinstance(items, str | bytes | os.PathLike) else [items]
 
 
 def _discover_tier(
-    tier: RemoteTier, storage_options: StorageOptions | None, is_wanted: IsWanted, found: Discovery
+    tier: RemoteTier, storage_options: StorageOptions | None, is_wanted: IsWanted, discovery: Discovery
 ) -> None:
     """Add the segments of a remote tier."""
     from kraftlog.layout.tier.data_key import KeyRing
@@ -165,11 +167,11 @@ def _discover_tier(
     from kraftlog.layout.tier.metadata_topic import heeding_metadata
 
     stored = stored_segments(tier.located(storage_options), KeyRing(tier.keys), is_wanted)
-    stored = heeding_metadata(stored, found.segments)
-    joined = join(found.segments, stored.segments)
-    found.segments += joined.segments
-    found.unread += [*stored.unread, *joined.unread]
-    found.not_wanted += stored.not_wanted
+    stored = heeding_metadata(stored, discovery.segments)
+    joined = join(discovery.segments, stored.segments)
+    discovery.segments += joined.segments
+    discovery.unread += [*stored.unread, *joined.unread]
+    discovery.not_wanted += stored.not_wanted
 
 
 def _unique(segments: list[Segment]) -> list[Segment]:
@@ -230,7 +232,7 @@ def expanded_paths(
     return expanded
 
 
-def _discover_file(path: LogPath, listing: Listing, checkpoints: Checkpoints, found: Discovery) -> None:
+def _discover_file(path: LogPath, listing: Listing, checkpoints: Checkpoints, discovery: Discovery) -> None:
     """Add a file of the user: as a log, unless its name shows another type."""
     entry = listing.file(path)
     if entry is None:
@@ -238,11 +240,11 @@ def _discover_file(path: LogPath, listing: Listing, checkpoints: Checkpoints, fo
     parsed = names.parse_segment_file(path.name)
     topic, partition = names.parse_partition_folder(path.absolute().parent.name) or (None, None)
     if (parsed and parsed.kind != "log") or path.name in names.KNOWN_FILES:
-        found.unread.append(Unread(path, entry.size or 0, "not a file of record batches", topic, partition))
+        discovery.unread.append(Unread(path, entry.size or 0, "not a file of record batches", topic, partition))
         return
     if not (parsed or names.parse_checkpoint_file(path.name) is not None or not entry.size or _begins_with_batch(path)):
         why = "neither its name nor its first bytes are those of a log file"
-        found.unread.append(Unread(path, entry.size or 0, why, topic, partition))
+        discovery.unread.append(Unread(path, entry.size or 0, why, topic, partition))
         return
     state = parsed.state if parsed else ".checkpoint" if names.parse_checkpoint_file(path.name) is not None else ""
     start = 0 if state else checkpoints.of_folder(path.parent).log_start_offset
@@ -252,7 +254,7 @@ def _discover_file(path: LogPath, listing: Listing, checkpoints: Checkpoints, fo
         possible = replace(segment, kinds_beside=("index", "timeindex", "txnindex", "snapshot"))
         there = tuple(kind for kind, path in possible.beside.items() if listing.file(path) is not None)
         segment = replace(segment, kinds_beside=there)
-    found.segments.append(segment)
+    discovery.segments.append(segment)
 
 
 def _begins_with_batch(path: LogPath) -> bool:
@@ -278,54 +280,56 @@ def _no_log(file: Unread) -> str:
     return f"{path} is not a log: {file.reason}"
 
 
-def _discover_folder(folder: LogPath, listing: Listing, checkpoints: Checkpoints, found: Discovery) -> None:
+def _discover_folder(folder: LogPath, listing: Listing, checkpoints: Checkpoints, discovery: Discovery) -> None:
     entries = listing.entries(folder)
     is_partition = any(entry.is_file and names.parse_segment_file(entry.name) for entry in entries)
     parsed = {entry.name: names.parse_partition_folder(entry.name) for entry in entries if entry.is_dir}
     partitions = {name: partition for name, partition in parsed.items() if partition is not None}
     if is_partition or (names.parse_partition_folder(folder.absolute().name) and not partitions):
-        _take_partition(PartitionFolder.of(folder, listing, checkpoints.of_folder(folder)), found)
+        _take_partition(PartitionFolder.of(folder, listing, checkpoints.of_folder(folder)), discovery)
         return
-    before, of_broker = len(found.segments), is_log_directory(entries)
+    before, of_broker = len(discovery.segments), is_log_directory(entries)
     for entry in entries:
         if of_broker and stops_broker(entry):
-            found.unread.append(Unread(folder / entry.name, 0, NO_PARTITION, error=STOPS_BROKER))
+            discovery.unread.append(Unread(folder / entry.name, 0, NO_PARTITION, error=STOPS_BROKER))
             continue
         if entry.name in partitions and (transition := names.transition_of(entry.name)):
             reason = f"the folder of a partition that Kafka marked {transition}"
-            found.unread.append(Unread(folder / entry.name, 0, reason, *partitions[entry.name]))
+            discovery.unread.append(Unread(folder / entry.name, 0, reason, *partitions[entry.name]))
         elif entry.name in partitions:
-            _discover_inner(folder / entry.name, listing, checkpoints.of(folder, entry.name), found)
+            _discover_inner(folder / entry.name, listing, checkpoints.of(folder, entry.name), discovery)
         elif not is_known(entry):
-            found.unread.append(Unread(folder / entry.name, entry.size or 0, NOT_KAFKAS))
-    if len(found.segments) == before and all(map(names.transition_of, partitions)):
+            discovery.unread.append(Unread(folder / entry.name, entry.size or 0, NOT_KAFKAS))
+    if len(discovery.segments) == before and all(map(names.transition_of, partitions)):
         raise ValueError(f"{folder}: neither a partition's folder nor a log directory: no log files in it")
 
 
-def _discover_inner(folder: LogPath, listing: Listing, checkpointed: CheckpointedOffsets, found: Discovery) -> None:
+def _discover_inner(folder: LogPath, listing: Listing, checkpointed: CheckpointedOffsets, discovery: Discovery) -> None:
     try:
         partition_folder = PartitionFolder.of(folder, listing, checkpointed)
     except FileNotFoundError:
         return  # the topic was deleted after the log directory was listed
     except OSError as error:
         topic, partition = names.parse_partition_folder(folder.name) or (None, None)
-        found.unread.append(Unread(folder, 0, str(error.strerror or error), topic, partition, error="unreadable_file"))
+        discovery.unread.append(
+            Unread(folder, 0, str(error.strerror or error), topic, partition, error="unreadable_file")
+        )
         return
-    _take_partition(partition_folder, found)
+    _take_partition(partition_folder, discovery)
 
 
-def _take_partition(folder: PartitionFolder, found: Discovery) -> None:
+def _take_partition(folder: PartitionFolder, discovery: Discovery) -> None:
     topic, partition = folder.topic, folder.partition
-    found.segments += folder.segments
+    discovery.segments += folder.segments
     for entry in folder.unknown:
-        found.unread.append(Unread(folder.path / entry.name, entry.size or 0, NOT_KAFKAS, topic, partition))
+        discovery.unread.append(Unread(folder.path / entry.name, entry.size or 0, NOT_KAFKAS, topic, partition))
     for offset in folder.missing_segments:
         path, why = folder.path / f"{offset:020d}.log", "the log file is missing; its index files are there"
-        found.unread.append(Unread(path, 0, why, topic, partition, offset, MISSING_SEGMENT))
+        discovery.unread.append(Unread(path, 0, why, topic, partition, offset, MISSING_SEGMENT))
     for segment in folder.set_aside:
-        found.set_aside.append(segment)
+        discovery.set_aside.append(segment)
         reason = names.STATES.get(segment.state, f"a log file in the state {segment.state}")
-        found.unread.append(Unread(segment.path, segment.size, reason, topic, partition, segment.base_offset))
+        discovery.unread.append(Unread(segment.path, segment.size, reason, topic, partition, segment.base_offset))
 
 
 def stopping_folders(log_directories: Iterable[Path]) -> list[Fault]:

@@ -56,26 +56,26 @@ class Identity:
             When nothing belongs to a requested topic, or to the cluster.
         """
         folders = {one.folder.absolute(): one for one in segments if one.topic_partition is not None}
-        found = set[LogPath]()
+        others = set[LogPath]()
         if self.cluster_id is not None:
             directories = {folder.parent: one for folder, one in folders.items() if not one.stored}
             clusters = _known(directories, lambda path, one: _cluster_id(path), unread)
             _check_is_there("cluster id", {self.cluster_id}, clusters.values())
-            found |= {path for path, of in clusters.items() if of != self.cluster_id}
+            others |= {path for path, of in clusters.items() if of != self.cluster_id}
         if self.topic_ids:
             topics = _known(folders, _topic_id, unread)
             _check_is_there("topic id", self.topic_ids, topics.values())
             names = {folders[folder].topic for folder, of in topics.items() if of in self.topic_ids}
-            found |= {
+            others |= {
                 folder for folder, of in topics.items() if of not in self.topic_ids and folders[folder].topic in names
             }
-        return found
+        return others
 
 
-def _check_is_there(what: str, wanted: Collection[str], known: Collection[str]) -> None:
-    for one in wanted:
-        if one not in known:
-            there = sorted(set(known))
+def _check_is_there(what: str, identities: Collection[str], present: Collection[str]) -> None:
+    for one in identities:
+        if one not in present:
+            there = sorted(set(present))
             more = f" and {len(there) - IDS_SHOWN} more" if len(there) > IDS_SHOWN else ""
             raise ValueError(f"nothing has the {what} {one}; there are {', '.join(there[:IDS_SHOWN]) or 'none'}{more}")
 
@@ -84,18 +84,18 @@ def _known(
     places: dict[LogPath, Segment], identity: Callable[[LogPath, Segment], str | None], unread: list[Unread]
 ) -> dict[LogPath, str]:
     """Return the identities of the places that have one."""
-    found: dict[LogPath, str] = {}
+    identities: dict[LogPath, str] = {}
     for path, of in places.items():
         try:
-            known = identity(path, of)
+            value = identity(path, of)
         except FileNotFoundError:
             continue
         except (OSError, CorruptRecordError) as error:
             unread.append(Unread(path, 0, str(error), of.topic, of.partition, error="bad_checkpoint"))
             continue
-        if known is not None:
-            found[path] = known
-    return found
+        if value is not None:
+            identities[path] = value
+    return identities
 
 
 def _cluster_id(directory: LogPath) -> str | None:

@@ -74,8 +74,8 @@ def read_index(path: LogPath, kind: str, base_offset: int, faults: list[Fault]) 
     odd, what = _odd_entries(columns, kind, base_offset)
     if odd.any():
         at = int(odd.argmax())
-        found = ", ".join(f"{name} {column[at]}" for name, column in columns.items())
-        faults.append(_index_fault(path, at * entry.itemsize, f"entry {at}: expected {what}, found {found}"))
+        values = ", ".join(f"{name} {column[at]}" for name, column in columns.items())
+        faults.append(_index_fault(path, at * entry.itemsize, f"entry {at}: expected {what}, found {values}"))
     return columns
 
 

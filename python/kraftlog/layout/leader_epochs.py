@@ -20,21 +20,21 @@ def leader_epochs_bytes(epochs: Iterable[tuple[int, int]]) -> bytes:
 
 
 def epochs_after_recovery(
-    known: Iterable[tuple[int, int]], found: Iterable[tuple[int, int]], log_start: int, log_end: int
+    of_checkpoint: Iterable[tuple[int, int]], of_batches: Iterable[tuple[int, int]], log_start: int, log_end: int
 ) -> list[tuple[int, int]]:
     """Return the epochs of a log after Kafka's recovery, by the rules of ``LeaderEpochFileCache``.
 
     Parameters
     ----------
-    known : iterable of (epoch, first offset)
+    of_checkpoint : iterable of (epoch, first offset)
         Epochs in the file.
-    found : iterable of (epoch, first offset)
+    of_batches : iterable of (epoch, first offset)
         Epochs of the recovered batches.
     log_start, log_end : int
         Epochs that begin at the end or after it are dropped; the epoch of the log start begins there.
     """
-    epochs = sorted(known)
-    for epoch, offset in found:
+    epochs = sorted(of_checkpoint)
+    for epoch, offset in of_batches:
         if not epochs or epoch > epochs[-1][0]:
             epochs = [entry for entry in epochs if entry[1] < offset] + [(epoch, offset)]
     epochs = [entry for entry in epochs if entry[1] < log_end]
@@ -60,32 +60,32 @@ class LeaderEpochs:
         Whether there is such a file.
     """
 
-    def __init__(self, folder: Path, base_offset: int, known: Iterable[tuple[int, int]]) -> None:
+    def __init__(self, folder: Path, base_offset: int, epochs: Iterable[tuple[int, int]]) -> None:
         self._path = folder / LEADER_EPOCHS
         self.is_in_file = disk().entry(self._path) is not None
-        self._written = read_leader_epochs(self._path) if self.is_in_file else []
-        self._entries = dict(entry for entry in self._written if entry[1] < base_offset)
-        self.add(known)
+        self._in_file = read_leader_epochs(self._path) if self.is_in_file else []
+        self._entries = dict(entry for entry in self._in_file if entry[1] < base_offset)
+        self.add(epochs)
 
     @property
     def last(self) -> int:
         """The largest epoch; -1 without epochs."""
         return max(self._entries, default=-1)
 
-    def add(self, known: Iterable[tuple[int, int]]) -> None:
+    def add(self, epochs: Iterable[tuple[int, int]]) -> None:
         """Add epochs of batches."""
-        for epoch, first_offset in known:
+        for epoch, first_offset in epochs:
             if epoch >= 0:
                 self._entries[epoch] = min(first_offset, self._entries.get(epoch, first_offset))
 
     def assign(self, epoch: int, first_offset: int) -> None:
         """Begin an epoch; drop a previous one without records, as Kafka does."""
-        self._entries = {known: offset for known, offset in self._entries.items() if offset < first_offset}
+        self._entries = {one: offset for one, offset in self._entries.items() if offset < first_offset}
         self._entries[epoch] = first_offset
 
     def write(self) -> None:
         """Update the file; a log without epochs has none."""
         entries = sorted(self._entries.items())
-        if entries != self._written:
+        if entries != self._in_file:
             write_file(self._path, leader_epochs_bytes(entries))
-            self.is_in_file, self._written = True, entries
+            self.is_in_file, self._in_file = True, entries

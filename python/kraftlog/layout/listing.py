@@ -21,7 +21,7 @@ class Listing:
     """
 
     def __init__(self) -> None:
-        self._known: dict[RemotePath, list[Entry]] = {}
+        self._tree: dict[RemotePath, list[Entry]] = {}
 
     def entries(self, folder: LogPath) -> list[Entry]:
         """Return the entries of a folder, by name.
@@ -33,22 +33,22 @@ class Listing:
         """
         if not isinstance(folder, RemotePath):
             return disk().entries(folder)
-        if folder not in self._known:
-            self._known[folder] = disk().entries(folder)
-        return self._known[folder]
+        if folder not in self._tree:
+            self._tree[folder] = disk().entries(folder)
+        return self._tree[folder]
 
     def is_dir(self, path: LogPath) -> bool:
         """Whether a path is a folder; a name of one of Kafka's files is not."""
         if not isinstance(path, RemotePath):
             entry = disk().entry(path)
             return entry is not None and entry.is_dir
-        if path not in self._known and not _is_file_name(path.name):
+        if path not in self._tree and not _is_file_name(path.name):
             self._list_all(path)
-        return path in self._known
+        return path in self._tree
 
     def _list_all(self, folder: RemotePath) -> None:
         try:
-            self._known |= disk().tree(folder)
+            self._tree |= disk().tree(folder)
         except FileNotFoundError:
             return  # a file, or missing
 
@@ -63,8 +63,8 @@ class Listing:
 
     def may_hold(self, path: LogPath) -> bool:
         """Whether a file may exist: not if its folder was listed without it."""
-        known = self._known.get(path.parent) if isinstance(path, RemotePath) else None
-        return known is None or any(entry.name == path.name for entry in known)
+        entries = self._tree.get(path.parent) if isinstance(path, RemotePath) else None
+        return entries is None or any(entry.name == path.name for entry in entries)
 
     def matches(self, pattern: RemotePath) -> list[RemotePath]:
         """Return the files and folders that match a path with ``*``, ``?`` and ``[]`` in its parts.
@@ -85,7 +85,7 @@ class Listing:
         return sorted(self._below(above, parts[first:]))
 
     def _below(self, folder: RemotePath, parts: list[str]) -> Iterator[RemotePath]:
-        for entry in self._known.get(folder, []):
+        for entry in self._tree.get(folder, []):
             if fnmatchcase(entry.name, parts[0]):
                 if len(parts) == 1:
                     yield folder / entry.name

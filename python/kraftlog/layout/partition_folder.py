@@ -217,8 +217,8 @@ class PartitionFolder:
             kinds = (*segment.kinds_beside, *snapshot)
             swap = replace(segment, state="", kinds_beside=kinds, log_start_offset=log_start_offset)
             end = _end_offset(swap)
-            gone = [at for at in live if at is not None and (at == base_offset or base_offset < at < end)]
-            replaced = [replace(live.pop(at), state=names.REPLACED, log_start_offset=0) for at in sorted(gone)]
+            covered = [at for at in live if at is not None and (at == base_offset or base_offset < at < end)]
+            replaced = [replace(live.pop(at), state=names.REPLACED, log_start_offset=0) for at in sorted(covered)]
             live[base_offset] = swap
             self.set_aside.remove(segment)
             self.set_aside += replaced
@@ -238,8 +238,8 @@ class PartitionFolder:
     @property
     def without_log(self) -> list[LogPath]:
         """Index files without a log file."""
-        known = {segment.base_offset for segment in self.segments}
-        alone = sorted((offset, kinds) for offset, kinds in self._beside.items() if offset not in known)
+        base_offsets = {segment.base_offset for segment in self.segments}
+        alone = sorted((offset, kinds) for offset, kinds in self._beside.items() if offset not in base_offsets)
         files = [(offset, kind) for offset, kinds in alone for kind in sorted(kinds) if kind != "snapshot"]
         return [self.path / f"{offset:020d}.{kind}" for offset, kind in files]
 

@@ -75,9 +75,9 @@ class KeyRing:
 
     def _private(self, name: str) -> RSAPrivateNumbers:
         if name not in self._files:
-            given = ", ".join(sorted(self._files)) or "none"
+            key_names = ", ".join(sorted(self._files)) or "none"
             raise WrongKeyError(
-                f"encrypted for the key pair {name!r}: expected its private key, found keys for {given}"
+                f"encrypted for the key pair {name!r}: expected its private key, found keys for {key_names}"
             )
         if name not in self._read:
             self._read[name] = _read_private(name, self._files[name])

@@ -80,21 +80,21 @@ def stored_segments(location: LogPath, keys: KeyRing, is_wanted: IsWanted) -> St
     ValueError
         When it has no segments in a known layout.
     """
-    found = Stored([], [], [])
+    stored = Stored([], [], [])
     all_objects = list(_objects(location))
     if not all_objects:
         raise ValueError(
             f"{location}: no remote tier: expected segments in the layout of Aiven's plugin or of LocalTieredStorage,"
             " found none"
         )
-    wanted = [objects for objects in all_objects if _is_wanted(objects.of, is_wanted)]
-    all_partitions, wanted_ones = ({objects.of.topic_partition for objects in some} for some in (all_objects, wanted))
-    found.not_wanted.extend(sorted(all_partitions - wanted_ones))
-    for segment, odd in in_order(lambda objects: _read(objects, keys), wanted, SEGMENTS_AT_ONCE):
-        found.unread.extend(odd)
+    chosen = [objects for objects in all_objects if _is_wanted(objects.of, is_wanted)]
+    all_partitions, wanted_ones = ({objects.of.topic_partition for objects in some} for some in (all_objects, chosen))
+    stored.not_wanted.extend(sorted(all_partitions - wanted_ones))
+    for segment, odd in in_order(lambda objects: _read(objects, keys), chosen, SEGMENTS_AT_ONCE):
+        stored.unread.extend(odd)
         if segment is not None:
-            found.segments.append(segment)
-    return found
+            stored.segments.append(segment)
+    return stored
 
 
 def _objects(location: LogPath) -> Iterator[_Objects]:
@@ -105,13 +105,13 @@ def _objects(location: LogPath) -> Iterator[_Objects]:
         of = parse_folder(folder)
         if of is None:
             continue
-        known = AIVEN_KINDS if of.is_aiven else LOCAL_KINDS
-        found: dict[tuple[int, str], dict[str, int]] = {}
+        kinds = AIVEN_KINDS if of.is_aiven else LOCAL_KINDS
+        sizes_of: dict[tuple[int, str], dict[str, int]] = {}
         for entry in entries:
             name = parse_file(entry.name) if entry.is_file else None
-            if name is not None and name.kind in known and (size := entry.size) is not None:
-                found.setdefault((name.base_offset, name.segment_id), {})[name.kind] = size
-        for (base_offset, segment_id), sizes in found.items():
+            if name is not None and name.kind in kinds and (size := entry.size) is not None:
+                sizes_of.setdefault((name.base_offset, name.segment_id), {})[name.kind] = size
+        for (base_offset, segment_id), sizes in sizes_of.items():
             yield _Objects(of, folder, base_offset, segment_id, sizes)
 
 
@@ -123,22 +123,22 @@ def _is_wanted(of: StoredPartition, is_wanted: IsWanted) -> bool:
 
 def _local_tree(folder: Path) -> dict[LogPath, list[Entry]]:
     """Return the entries of a folder and of all folders below it."""
-    found: dict[LogPath, list[Entry]] = {folder: disk().entries(folder)}
-    for entry in found[folder]:
+    tree: dict[LogPath, list[Entry]] = {folder: disk().entries(folder)}
+    for entry in tree[folder]:
         if entry.is_dir:
-            found |= _local_tree(folder / entry.name)
-    return found
+            tree |= _local_tree(folder / entry.name)
+    return tree
 
 
 def _read(objects: _Objects, keys: KeyRing) -> _Found:
-    known = objects.folder, objects.base_offset, objects.segment_id, tuple(sorted(objects.sizes.items())), keys.files
-    if known in _KNOWN:
-        return _KNOWN[known], []
+    identity = objects.folder, objects.base_offset, objects.segment_id, tuple(sorted(objects.sizes.items())), keys.files
+    if identity in _KNOWN:
+        return _KNOWN[identity], []
     segment, odd = _read_now(objects, keys)
     if segment is not None and not odd:
         if len(_KNOWN) >= MOST_KNOWN:
             _KNOWN.clear()
-        _KNOWN[known] = segment
+        _KNOWN[identity] = segment
     return segment, odd
 
 
@@ -217,11 +217,11 @@ def _odd_sizes(objects: _Objects, manifest: Manifest) -> Iterator[tuple[str, str
     """Return the objects whose size differs from the manifest, and their size."""
     end_of_indexes = max((position + size for position, size in manifest.index_ranges.values()), default=0)
     for kind, expected in (("log", manifest.stored_bytes), ("indexes", end_of_indexes)):
-        found = objects.sizes.get(kind)
-        if found is None and (expected or kind == "log"):
+        size = objects.sizes.get(kind)
+        if size is None and (expected or kind == "log"):
             yield kind, f"expected {expected} bytes by the manifest, found no such object"
-        elif found is not None and found != expected:
-            yield kind, f"expected {expected} bytes by the manifest, found {found}"
+        elif size is not None and size != expected:
+            yield kind, f"expected {expected} bytes by the manifest, found {size}"
 
 
 def _read_local(objects: _Objects) -> _Found:

@@ -46,7 +46,7 @@ def join(local: Iterable[Segment], stored: Iterable[StoredSegment]) -> Joined:
     stored : iterable of StoredSegment
         Segments whose copy was finished.
     """
-    found = Joined()
+    joined = Joined()
     folders: dict[TopicPartition, dict[LogPath, list[Segment]]] = {}
     for one in local:
         if not one.state and one.base_offset is not None and one.topic_partition is not None:
@@ -56,16 +56,16 @@ def join(local: Iterable[Segment], stored: Iterable[StoredSegment]) -> Joined:
         by_id = {topic_id: list(some) for topic_id, some in groupby(of_partition, key=lambda one: one.topic_id)}
         if of not in folders:
             for some in by_id.values():
-                _Log(some, None, found).join()
+                _Log(some, None, joined).join()
             continue
         for folder, segments in folders[of].items():
-            chosen = _of_topic_id(by_id, folder, found)
+            chosen = _of_topic_id(by_id, folder, joined)
             if chosen:
-                _Log(chosen, sorted(segments, key=lambda one: one.base_offset or 0), found).join()
-    return found
+                _Log(chosen, sorted(segments, key=lambda one: one.base_offset or 0), joined).join()
+    return joined
 
 
-def _of_topic_id(by_id: dict[str, list[StoredSegment]], folder: LogPath, found: Joined) -> list[StoredSegment]:
+def _of_topic_id(by_id: dict[str, list[StoredSegment]], folder: LogPath, joined: Joined) -> list[StoredSegment]:
     """Return the segments of a folder's topic id; deleted topics of the same name have left others."""
     path = folder / PARTITION_METADATA
     try:
@@ -73,19 +73,19 @@ def _of_topic_id(by_id: dict[str, list[StoredSegment]], folder: LogPath, found: 
     except FileNotFoundError:
         topic_id = None
     except (OSError, CorruptRecordError) as error:
-        found.unread.append(_odd(path, next(iter(by_id.values()))[0], str(error), "bad_checkpoint"))
+        joined.unread.append(_odd(path, next(iter(by_id.values()))[0], str(error), "bad_checkpoint"))
         topic_id = None
     if topic_id is None:
         if len(by_id) == 1:
             return next(iter(by_id.values()))
         ids = ", ".join(sorted(by_id))
         why = f"expected a topic id, as the remote tier has several ({ids}), found no {PARTITION_METADATA}"
-        found.unread.append(_odd(folder, next(iter(by_id.values()))[0], why, UNREADABLE_TIER))
+        joined.unread.append(_odd(folder, next(iter(by_id.values()))[0], why, UNREADABLE_TIER))
         return []
     for other, segments in by_id.items():
         if other != topic_id:
             why = f"of the topic id {other}, that of the log directory is {topic_id}"
-            found.unread += [_odd(one.path, one, why, TIER_ORPHAN) for one in segments]
+            joined.unread += [_odd(one.path, one, why, TIER_ORPHAN) for one in segments]
     return by_id.get(topic_id, [])
 
 
@@ -96,10 +96,10 @@ def _odd(path: LogPath, of: StoredSegment, why: str, error: str) -> Unread:
 class _Log:
     """The log of one partition with segments in the remote tier."""
 
-    def __init__(self, stored: Sequence[StoredSegment], local: Sequence[Segment] | None, found: Joined) -> None:
+    def __init__(self, stored: Sequence[StoredSegment], local: Sequence[Segment] | None, joined: Joined) -> None:
         self._stored = sorted(stored, key=lambda one: (one.event_timestamp_ms, one.epochs[-1][0], one.end_offset))
         self._local = local
-        self._found = found
+        self._joined = joined
 
     def join(self) -> None:
         """Choose segments, and note faults."""
@@ -114,7 +114,7 @@ class _Log:
         for part in parts:
             segment = self._segment(part, before, log_start)
             if segment is not None:
-                self._found.segments.append(segment)
+                self._joined.segments.append(segment)
             before = part
 
     def _lineage(self) -> Epochs:
@@ -132,15 +132,15 @@ class _Log:
             except FileNotFoundError:
                 continue
             except (OSError, CorruptRecordError) as error:
-                self._found.unread.append(_odd(path, newest[0] if of is None else of, str(error), "bad_checkpoint"))
+                self._joined.unread.append(_odd(path, newest[0] if of is None else of, str(error), "bad_checkpoint"))
                 continue
             if epochs:
                 return epochs
-        known: dict[int, int] = {}
+        first_offsets: dict[int, int] = {}
         for one in newest:
             for epoch, first in one.epochs:
-                known[epoch] = min(first, known.get(epoch, first))
-        return tuple(sorted(known.items()))
+                first_offsets[epoch] = min(first, first_offsets.get(epoch, first))
+        return tuple(sorted(first_offsets.items()))
 
     def _note_unused(self, taken: Sequence[Taken], lineage: Epochs) -> None:
         used = {part.segment.segment_id for part in taken}
@@ -150,22 +150,22 @@ class _Log:
             other = next((part for part in taken if part.start <= one.base_offset <= part.end), None)
             if other is not None and _is_within(one, lineage):
                 why = f"offsets {one.base_offset} to {one.end_offset} are read from {other.segment.file_name}"
-                self._found.unread.append(_odd(one.path, one, why, TIER_DUPLICATE))
+                self._joined.unread.append(_odd(one.path, one, why, TIER_DUPLICATE))
             else:
                 epochs = ", ".join(f"{epoch} from offset {first}" for epoch, first in one.epochs)
                 why = f"not of this log: its leader epochs are {epochs}, those of the log are others"
-                self._found.unread.append(_odd(one.path, one, why, TIER_ORPHAN))
+                self._joined.unread.append(_odd(one.path, one, why, TIER_ORPHAN))
 
     def _note_gaps(self, parts: Sequence[Taken], limit: int, log_start: int) -> None:
         """Note offsets that no segment has, from the expected first one to the start of the local log."""
-        known = [(part.start, part.end) for part in parts]
+        ranges = [(part.start, part.end) for part in parts]
         first = (log_start, log_start - 1) if log_start else None
         last = (limit, limit) if limit != NO_END and parts else None
-        for (_, end), (start, _) in pairwise([one for one in (first, *known, last) if one is not None]):
+        for (_, end), (start, _) in pairwise([one for one in (first, *ranges, last) if one is not None]):
             if end + 1 < start:
                 of = parts[0].segment
                 why = f"expected offsets {end + 1} to {start - 1}, found no segment that has them"
-                self._found.unread.append(Unread(of.folder, 0, why, of.topic, of.partition, end + 1, TIER_GAP))
+                self._joined.unread.append(Unread(of.folder, 0, why, of.topic, of.partition, end + 1, TIER_GAP))
 
     def _segment(self, part: Taken, before: Taken | None, log_start: int) -> Segment | None:
         """Return the part of a segment to read, as a separate segment; None if that cannot be determined."""
@@ -174,9 +174,9 @@ class _Log:
         size = of.size
         if part.start > of.base_offset or part.end < of.end_offset:
             try:
-                start, end = _bytes_of(part, self._found)
+                start, end = _bytes_of(part, self._joined)
             except OSError as error:
-                self._found.unread.append(_odd(of.path, of, str(error), "unreadable_file"))
+                self._joined.unread.append(_odd(of.path, of, str(error), "unreadable_file"))
                 return None
             if (start, end) != (0, size):  # its index files cover more than this part
                 size = end - start
@@ -209,7 +209,7 @@ def _is_within(segment: StoredSegment, lineage: Epochs) -> bool:
     return True
 
 
-def _bytes_of(part: Taken, found: Joined) -> tuple[int, int]:
+def _bytes_of(part: Taken, joined: Joined) -> tuple[int, int]:
     """Return the bytes [start, end) of a segment's log file for an offset range, at batch boundaries."""
     of, start, end = part.segment, None, part.segment.size
     file = disk().open(of.path, of.size)
@@ -221,7 +221,7 @@ def _bytes_of(part: Taken, found: Joined) -> tuple[int, int]:
             ):
                 expected = f"a batch that begins at {part.start}, or ends at {part.end}"
                 why = f"expected {expected}, found one of {base[at]} to {last[at]}"
-                found.unread.append(_odd(of.path, of, why, UNREADABLE_TIER))
+                joined.unread.append(_odd(of.path, of, why, UNREADABLE_TIER))
             inside = np.flatnonzero(base >= part.start)
             behind = np.flatnonzero(last > part.end)
             if start is None and len(inside):
@@ -240,5 +240,5 @@ def _position_before(segment: StoredSegment, file: InputFile, offset: int) -> in
     at = -1 if entries is None else int(np.searchsorted(entries["offset"], offset, side="right")) - 1
     if entries is None or at < 0:
         return 0
-    found = indexed_batch(file, entries["offset"], entries["position"], at)
-    return 0 if found is None else int(entries["position"][at])
+    header = indexed_batch(file, entries["offset"], entries["position"], at)
+    return 0 if header is None else int(entries["position"][at])

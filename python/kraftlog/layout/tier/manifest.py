@@ -137,10 +137,10 @@ def _unpacked(data: bytes, count: int) -> tuple[int, ...]:
     (1000000, 1000010, 7)
     """
     name = "chunkIndex.transformedChunks"
-    found = int.from_bytes(data[:4])
-    if len(data) < 4 or found != count:
+    chunks_count = int.from_bytes(data[:4])
+    if len(data) < 4 or chunks_count != count:
         raise ManifestError(
-            f"{name}: expected {count} chunks, found {found if len(data) >= 4 else 'less than 4 bytes'}"
+            f"{name}: expected {count} chunks, found {chunks_count if len(data) >= 4 else 'less than 4 bytes'}"
         )
     width = data[8] if count > 1 and len(data) > 8 else 0
     if count > 1 and not 1 <= width <= 4:
@@ -157,12 +157,12 @@ def _unpacked(data: bytes, count: int) -> tuple[int, ...]:
 
 def _check_sizes(sizes: tuple[int, ...], size: int, file_size: int, *, is_compressed: bool, is_encrypted: bool) -> None:
     growth = GROWTH_BYTES if is_encrypted else 0
-    for number, found in enumerate(sizes):
+    for number, stored_size in enumerate(sizes):
         expected = min(size, file_size - number * size) + growth
-        if is_compressed and found < growth + 1:
-            raise ManifestError(f"chunkIndex: chunk {number}: expected {growth + 1} bytes or more, found {found}")
-        if not is_compressed and found != expected:
-            raise ManifestError(f"chunkIndex: chunk {number}: expected {expected} bytes, found {found}")
+        if is_compressed and stored_size < growth + 1:
+            raise ManifestError(f"chunkIndex: chunk {number}: expected {growth + 1} bytes or more, found {stored_size}")
+        if not is_compressed and stored_size != expected:
+            raise ManifestError(f"chunkIndex: chunk {number}: expected {expected} bytes, found {stored_size}")
 
 
 def _index_ranges(manifest: dict[str, Any]) -> dict[str, tuple[int, int]]:
@@ -187,11 +187,11 @@ def _metadata(manifest: dict[str, Any]) -> tuple[str | None, int | None, Epochs,
     of_segment = _field(metadata, "remoteLogSegmentId", "an object", within)
     of_topic = _field(of_segment, "topicIdPartition", "an object", f"{within}remoteLogSegmentId.")
     named = _field(of_topic, "topicPartition", "an object", f"{within}remoteLogSegmentId.topicIdPartition.")
-    given = _field(metadata, "segmentLeaderEpochs", "an object", within)
+    by_epoch = _field(metadata, "segmentLeaderEpochs", "an object", within)
     try:
-        epochs = tuple(sorted((int(epoch), int(first)) for epoch, first in given.items()))
+        epochs = tuple(sorted((int(epoch), int(first)) for epoch, first in by_epoch.items()))
     except (TypeError, ValueError):
-        raise ManifestError(f"{within}segmentLeaderEpochs: expected offsets by epoch, found {given!r}") from None
+        raise ManifestError(f"{within}segmentLeaderEpochs: expected offsets by epoch, found {by_epoch!r}") from None
     return (
         _field(named, "topic", "a text", within),
         _number(metadata, "endOffset", 0, 2**63 - 1, within),

@@ -65,36 +65,36 @@ def heeding_metadata(stored: Stored, local: Iterable[Segment]) -> Stored:
     topic = [one for one in local if one.topic == REMOTE_LOG_METADATA and not one.state]
     if not topic:
         return stored
-    known = known_segments(topic, unread)
+    by_id = known_segments(topic, unread)
     segments = []
     for segment in stored.segments:
-        found = known.get(segment.segment_id)
-        if found is None or found.state == COPY_FINISHED:
-            segments.append(segment if found is None else _with_metadata(segment, found))
+        of_topic = by_id.get(segment.segment_id)
+        if of_topic is None or of_topic.state == COPY_FINISHED:
+            segments.append(segment if of_topic is None else _with_metadata(segment, of_topic))
         else:
             of = segment.topic, segment.partition, segment.base_offset
-            unread.append(Unread(segment.path, segment.size, _WHY[found.state], *of, TIER_ORPHAN))
+            unread.append(Unread(segment.path, segment.size, _WHY[of_topic.state], *of, TIER_ORPHAN))
     for item in stored.unread:
         name = parse_file(item.path.name)
-        found = None if name is None else known.get(name.segment_id)
-        is_gone = found is not None and found.state != COPY_FINISHED
-        unread.append(replace(item, reason=_WHY[found.state], error=TIER_ORPHAN) if found and is_gone else item)
-    unread += _missing(stored, known)
+        of_topic = None if name is None else by_id.get(name.segment_id)
+        is_gone = of_topic is not None and of_topic.state != COPY_FINISHED
+        unread.append(replace(item, reason=_WHY[of_topic.state], error=TIER_ORPHAN) if of_topic and is_gone else item)
+    unread += _missing(stored, by_id)
     return stored._replace(segments=segments, unread=unread)
 
 
-def _with_metadata(segment: StoredSegment, known: KnownSegment) -> StoredSegment:
+def _with_metadata(segment: StoredSegment, of_topic: KnownSegment) -> StoredSegment:
     return replace(
-        segment, end_offset=known.end_offset, epochs=known.epochs, event_timestamp_ms=known.event_timestamp_ms
+        segment, end_offset=of_topic.end_offset, epochs=of_topic.epochs, event_timestamp_ms=of_topic.event_timestamp_ms
     )
 
 
-def _missing(stored: Stored, known: dict[str, KnownSegment]) -> Iterator[Unread]:
+def _missing(stored: Stored, by_id: dict[str, KnownSegment]) -> Iterator[Unread]:
     """Return the missing segments of topics that are present."""
     there = {one.segment_id for one in stored.segments}
     there |= {name.segment_id for one in stored.unread if (name := parse_file(one.path.name)) is not None}
     folders = {(one.topic_id, one.partition): one.folder for one in stored.segments}
-    for segment_id, one in known.items():
+    for segment_id, one in by_id.items():
         folder = folders.get((one.topic_id, one.partition))
         if one.state == COPY_FINISHED and segment_id not in there and folder is not None:
             path = folder / f"{one.start_offset:020d}-{segment_id}.log"
@@ -113,18 +113,18 @@ def known_segments(segments: Iterable[Segment], unread: list[Unread]) -> dict[st
     unread : list of Unread
         Receives unreadable files.
     """
-    known: dict[str, KnownSegment] = {}
+    by_id: dict[str, KnownSegment] = {}
     for segment in sorted(segments, key=lambda one: (one.partition or 0, str(one.folder), one.base_offset or 0)):
         odd: list[str] = []
         try:
             for values in _values(segment, odd):
-                _take(values, known, odd)
+                _take(values, by_id, odd)
         except OSError as error:
             odd.append(str(error.strerror or error))
         if odd:
             why = f"{len(odd)} records or batches of it cannot be read, the first: {odd[0]}"
             unread.append(Unread(segment.path, 0, why, error=UNREADABLE_TIER))  # of all partitions
-    return known
+    return by_id
 
 
 def _values(segment: Segment, odd: list[str]) -> Iterator[pa.BinaryArray]:
@@ -141,34 +141,34 @@ def _values(segment: Segment, odd: list[str]) -> Iterator[pa.BinaryArray]:
     odd += [fault.message for fault in faults]
 
 
-def _take(values: pa.BinaryArray, known: dict[str, KnownSegment], odd: list[str]) -> None:
+def _take(values: pa.BinaryArray, by_id: dict[str, KnownSegment], odd: list[str]) -> None:
     """Apply records, in their order."""
     read = [decode_messages(name, values).to_pylist() for name in (_ADD, _UPDATE, _DELETE)]
     for add, update, delete in zip(*read, strict=True):
         if add["error"] is None:
-            _add(add, known)
+            _add(add, by_id)
         elif update["error"] is None:
             segment_id, state = update["remote_log_segment_id"]["id"], update["remote_log_segment_state"]
-            before = known.get(segment_id)
+            before = by_id.get(segment_id)
             if before is not None and state in _NEXT[before.state]:
-                known[segment_id] = replace(before, state=state, event_timestamp_ms=update["event_timestamp_ms"])
+                by_id[segment_id] = replace(before, state=state, event_timestamp_ms=update["event_timestamp_ms"])
         elif delete["error"] is None:
             if delete["remote_partition_delete_state"] == PARTITION_DELETED:
                 of = delete["topic_id_partition"]
-                for segment_id, one in list(known.items()):
+                for segment_id, one in list(by_id.items()):
                     if (one.topic_id, one.partition) == (of["id"], of["partition"]):
-                        known[segment_id] = replace(one, state=DELETE_FINISHED)
+                        by_id[segment_id] = replace(one, state=DELETE_FINISHED)
         else:
             odd.append(str(add["error"]))
 
 
-def _add(row: dict[str, Any], known: dict[str, KnownSegment]) -> None:
+def _add(row: dict[str, Any], by_id: dict[str, KnownSegment]) -> None:
     """Add a segment whose copy begins; Kafka ignores one that is already known or has another state."""
     name = row["remote_log_segment_id"]
-    if name["id"] in known or row["remote_log_segment_state"] != COPY_STARTED:
+    if name["id"] in by_id or row["remote_log_segment_state"] != COPY_STARTED:
         return
     of = name["topic_id_partition"]
-    known[name["id"]] = KnownSegment(
+    by_id[name["id"]] = KnownSegment(
         of["name"],
         of["partition"],
         of["id"],

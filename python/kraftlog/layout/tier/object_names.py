@@ -56,13 +56,13 @@ def parse_folder(folder: LogPath) -> StoredPartition | None:
     False
     """
     if _PARTITION.fullmatch(folder.name):
-        found = _AIVEN_FOLDER.fullmatch(folder.parent.name)
-        return StoredPartition(found["topic"], int(folder.name), found["id"], True) if found else None
-    found = _LOCAL_FOLDER.fullmatch(folder.name)
-    return StoredPartition(found["topic"], int(found["partition"]), found["id"], False) if found else None
+        match = _AIVEN_FOLDER.fullmatch(folder.parent.name)
+        return StoredPartition(match["topic"], int(folder.name), match["id"], True) if match else None
+    match = _LOCAL_FOLDER.fullmatch(folder.name)
+    return StoredPartition(match["topic"], int(match["partition"]), match["id"], False) if match else None
 
 
 def parse_file(name: str) -> StoredFile | None:
     """Parse the name of a file in such a folder; None for other names."""
-    found = _FILE.fullmatch(name)
-    return StoredFile(int(found["base_offset"]), found["id"], found["kind"]) if found else None
+    match = _FILE.fullmatch(name)
+    return StoredFile(int(match["base_offset"]), match["id"], match["kind"]) if match else None

@@ -86,20 +86,20 @@ class StoredSegment:
         """
         if self.leader_epochs is None:
             return ()
-        found = tuple(read_leader_epochs(self.leader_epochs))
-        for before, entry in pairwise(((-1, -1), *found)):
+        epochs = tuple(read_leader_epochs(self.leader_epochs))
+        for before, entry in pairwise(((-1, -1), *epochs)):
             if entry[0] <= before[0] or entry[1] < max(before[1], 0):
                 raise CorruptRecordError(
                     f"{self.leader_epochs.name}: expected leader epochs that rise, found epoch {entry[0]} from offset"
                     f" {entry[1]} after epoch {before[0]} from offset {before[1]}"
                 )
-        within = epochs_within(found, self.base_offset, self.end_offset)
+        within = epochs_within(epochs, self.base_offset, self.end_offset)
         if self.epochs and _with_records(within) != _with_records(self.epochs):
             expected, there = _shown(self.epochs), _shown(within)
             raise CorruptRecordError(
                 f"{self.leader_epochs.name}: expected the leader epochs of the segment, {expected}; found {there}"
             )
-        return found
+        return epochs
 
     def end_of(self, epoch: int) -> int:
         """Return the last offset of an epoch within the segment."""
