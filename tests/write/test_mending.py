@@ -255,6 +255,7 @@ def test_damage_that_stays_is_listed(tmp_path: Path, is_clean: bool):
     assert all(reason.startswith(f"{NAME}/{LAST}: batch at byte ") and "stored crc" in reason for reason in rest)
     assert code == 1
     assert said.count("not_recovered") == 2
+    assert "no replica has" not in said
     done, said, code = run(one, other, "--write")
     assert [row["action"] for row in done if row["action"] != "keep"] == ["write", "write", "refuse", "refuse"]
     assert [row["reason"] for row in done if row["action"] == "refuse"] == rest

@@ -53,7 +53,7 @@ class Batches:
         self._end = end
         self._quorum = dict(quorum)
         self._keeps_all = keeps_all
-        self._kept = np.empty(0, _PLACE_DTYPE)
+        self._places = np.empty(0, _PLACE_DTYPE)
         self._types: tuple[int, int] | None = None
         self.last: BatchAt | None = None
 
@@ -80,7 +80,7 @@ class Batches:
             rows = np.empty(len(headers), _PLACE_DTYPE)
             for name, column in zip(_PLACE_DTYPE.names or (), columns, strict=True):
                 rows[name] = column
-            self._kept = np.concatenate((self._kept, rows))
+            self._places = np.concatenate((self._places, rows))
         if headers["base_offset"][-1] >= self._end:
             headers = headers[headers["base_offset"] < self._end]
         if len(headers):
@@ -91,13 +91,13 @@ class Batches:
 
     def forget(self, offset: int) -> None:
         """Drop batches that end before an offset."""
-        first = int(np.searchsorted(self._kept["last_offset"], offset))
-        self._kept = self._kept[first:]
+        first = int(np.searchsorted(self._places["last_offset"], offset))
+        self._places = self._places[first:]
 
     def with_offsets(self, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.void]:
         """Return the batch of each offset; none of these batches may have been dropped."""
-        at = np.searchsorted(self._kept["base_offset"], offsets, "right") - 1
-        return np.asarray(self._kept[at.clip(min=0)])
+        at = np.searchsorted(self._places["base_offset"], offsets, "right") - 1
+        return np.asarray(self._places[at.clip(min=0)])
 
 
 _BATCH_AT = ("last_offset", "partition_leader_epoch", "max_timestamp")

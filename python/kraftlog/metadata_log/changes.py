@@ -89,13 +89,13 @@ class ChangeReader:
                 offsets[is_shown] = (
                     np.minimum(batches["last_offset"], end - 1) if by_batch else records.visible_at[is_shown]
                 )
-                found, rows = np.unique(offsets[is_shown], return_index=True)
-                steps = np.empty(len(found), _STEP)
-                steps["offset"], steps["epoch"] = found, batches["epoch"][rows]
+                shown, rows = np.unique(offsets[is_shown], return_index=True)
+                steps = np.empty(len(shown), _STEP)
+                steps["offset"], steps["epoch"] = shown, batches["epoch"][rows]
                 steps["timestamp"] = batches["timestamp"][rows]
-                groups = np.column_stack((records.offsets[is_shown][rows], found))
-                is_last = offsets == found[-1]
-                if not len(waiting) or waiting["offset"][-1] != found[-1]:
+                groups = np.column_stack((records.offsets[is_shown][rows], shown))
+                is_last = offsets == shown[-1]
+                if not len(waiting) or waiting["offset"][-1] != shown[-1]:
                     image.apply(records.tables(is_shown & ~is_last), groups)
                     whole = np.concatenate(
                         (waiting, steps[np.isin(steps["offset"], waiting["offset"], invert=True)][:-1])

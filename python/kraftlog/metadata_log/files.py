@@ -82,8 +82,8 @@ class MetadataLog:
         ValueError
             When there is no metadata log, or more than one.
         """
-        given = log_path(path)
-        entry = disk().entry(given)
+        where = log_path(path)
+        entry = disk().entry(where)
         if entry is not None and entry.is_file:
             segments = discover(path).segments
             others = {segment.topic for segment in segments if format_of_topic(segment.topic or "")} - {
@@ -92,16 +92,16 @@ class MetadataLog:
             if others:
                 raise ValueError(f"{path} is of {others.pop()}, not of the metadata log")
             return cls(segments)
-        for folder in (given, given / f"{CLUSTER_METADATA}-0"):
+        for folder in (where, where / f"{CLUSTER_METADATA}-0"):
             snapshots = disk().matches(folder, "[0-9]*-[0-9]*.checkpoint")
             latest = max(snapshots, default=None, key=str)
             # Kafka also starts from a snapshot without a log
             if latest is not None and not disk().matches(folder, "*.log"):
                 return cls(discover(latest).segments)
-        found = discover(path)
-        segments = [one for one in found.segments if is_metadata(one)]
+        discovery = discover(path)
+        segments = [one for one in discovery.segments if is_metadata(one)]
         if not segments:
-            denied = [f"; {item.name}: {item.reason}" for item in found.unread if item.is_fault]
+            denied = [f"; {item.name}: {item.reason}" for item in discovery.unread if item.is_fault]
             raise ValueError(f"{path}: no metadata log in it{''.join(denied)}")
         return cls(segments)
 
@@ -149,8 +149,8 @@ class MetadataLog:
         folder = self.segments[0].folder.absolute()
         paths = [path for path in disk().matches(folder, "*") if names.parse_checkpoint_file(path.name) == ""]
         numbered = [path for path in paths if path.name[0].isdigit()]
-        found = [snapshot_of(segment) for segment in discover(numbered).segments] if numbered else []
-        return sorted(found, key=lambda one: (one.end_offset, one.epoch), reverse=True)
+        snapshots = [snapshot_of(segment) for segment in discover(numbered).segments] if numbered else []
+        return sorted(snapshots, key=lambda one: (one.end_offset, one.epoch), reverse=True)
 
     def known_start(self, offset: int) -> int | None:
         """Return the end of the last snapshot up to an offset, where no transaction is open; None without one."""
@@ -177,12 +177,12 @@ class MetadataLog:
 
     def last_offset_of(self, epoch: int) -> int:
         """Return the last offset of a leader epoch or an earlier one; without one the offset before the log."""
-        found = self.start_offset - 1
+        last_offset = self.start_offset - 1
         for segment in self.segments:
             for headers in _headers(segment):
                 at = np.flatnonzero(headers["partition_leader_epoch"] <= epoch)
-                found = int(last_offsets(headers)[at[-1]]) if len(at) else found
-        return found
+                last_offset = int(last_offsets(headers)[at[-1]]) if len(at) else last_offset
+        return last_offset
 
     def offset_at(self, timestamp: int) -> int:
         """Return the last offset that was appended at or before a time in milliseconds.
@@ -195,22 +195,22 @@ class MetadataLog:
         ValueError
             When the log begins later.
         """
-        found = latest = None
+        last_offset = latest = None
         for segment in self.segments:
             for headers in _headers(segment):
                 latest = max(int(headers["max_timestamp"].max()), -1 if latest is None else latest)
                 stamps = headers["max_timestamp"]
                 at = np.flatnonzero((stamps >= 0) & (stamps <= timestamp))
-                found = int(last_offsets(headers)[at[-1]]) if len(at) else found
+                last_offset = int(last_offsets(headers)[at[-1]]) if len(at) else last_offset
         ahead = self.snapshot_ahead
         if ahead is not None and (latest is None or latest <= timestamp):
             stamp = last_contained_timestamp(ahead.segment)
             if 0 <= stamp <= timestamp:
                 return ahead.end_offset - 1
-            found = None if found is None else ahead.end_offset - 2
-        if found is None:
+            last_offset = None if last_offset is None else ahead.end_offset - 2
+        if last_offset is None:
             raise ValueError(f"timestamp {timestamp} is before the first one of the log")
-        return found
+        return last_offset
 
 
 def snapshot_of(segment: Segment) -> Snapshot:

@@ -41,29 +41,31 @@ def follow(
         Only events of these topics and brokers.
     """
     log, reader = open_log(), ChangeReader(before)
-    found: list[Fault] = []
-    yield from timeline_behind(log, reader, log.known_start(before.offset + 1), None, found, where)
+    of_round: list[Fault] = []
+    yield from timeline_behind(log, reader, log.known_start(before.offset + 1), None, of_round, where)
     while True:
-        faults += [fault for fault in found if fault not in faults]
+        faults += [fault for fault in of_round if fault not in faults]
         if not wait():
             return
-        found = []
-        seen, log = _files(log), open_log()
-        if _files(log) == seen:
+        of_round = []
+        files, log = _files(log), open_log()
+        if _files(log) == files:
             continue
-        kept = kept_offset(log, reader)
-        if kept < reader.offset or log.start_offset > reader.start:
-            message = f"the log was cut back to offset {kept + 1}: what was told of later offsets did not happen"
-            what, at = TRUNCATED, kept + 1
+        unchanged_until = kept_offset(log, reader)
+        if unchanged_until < reader.offset or log.start_offset > reader.start:
+            message = (
+                f"the log was cut back to offset {unchanged_until + 1}: what was told of later offsets did not happen"
+            )
+            what, at = TRUNCATED, unchanged_until + 1
             if log.start_offset > reader.start:
                 message = f"the log begins at offset {log.start_offset} now: what changed before it is not told"
-                what, at, kept = DELETED, log.start_offset, log.start_offset - 1
+                what, at, unchanged_until = DELETED, log.start_offset, log.start_offset - 1
             yield At(-1, Happening(at, at, what, message))
-            before = image_at(log, kept, found)
+            before = image_at(log, unchanged_until, of_round)
             reader = ChangeReader(before)
-            yield from timeline_behind(log, reader, log.known_start(before.offset + 1), None, found, where)
+            yield from timeline_behind(log, reader, log.known_start(before.offset + 1), None, of_round, where)
         else:
-            yield from timeline_behind(log, reader, reader.start, None, found, where)
+            yield from timeline_behind(log, reader, reader.start, None, of_round, where)
 
 
 def _files(log: MetadataLog) -> list[tuple[str, int]]:

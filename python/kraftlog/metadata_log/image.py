@@ -53,7 +53,7 @@ def image_at(
     log = log if isinstance(log, MetadataLog) else MetadataLog(log)
     if log.is_snapshot:
         return _of_snapshot(log, faults, on_progress)
-    end, known = NO_BOUND if offset is None else offset + 1, len(faults)
+    end, faults_count = NO_BOUND if offset is None else offset + 1, len(faults)
     before = _cached_start(log, end, cache)
     if before is None or not use_snapshots:
         before = _start(log, end, faults, use_snapshots=use_snapshots)
@@ -68,7 +68,7 @@ def image_at(
         at = replace(before, image=image, log_end_offset=log_end)
     quorum = before.quorum if log_end is not None else replay.batches.quorum
     at = replace(at, open_since=replay.open_at(at.offset), quorum=quorum)
-    if cache is not None and len(faults) == known:
+    if cache is not None and len(faults) == faults_count:
         cache.keep(log, at, at.offset + 1 - start)
     return at
 
@@ -80,9 +80,9 @@ def _cached_start(log: MetadataLog, end: int, cache: ImageCache | None) -> Image
     own = max((one.end_offset for one in log.snapshots if one.end_offset <= end), default=log.start_offset)
     for snapshot in cache.snapshots(log):
         if own < snapshot.end_offset <= end:
-            found: list[Fault] = []
-            at = _of_snapshot(MetadataLog([snapshot.segment]), found, None)
-            if not found:
+            faults_of_start: list[Fault] = []
+            at = _of_snapshot(MetadataLog([snapshot.segment]), faults_of_start, None)
+            if not faults_of_start:
                 return at
             cache.drop(snapshot)
     return None
@@ -98,11 +98,11 @@ def _start(log: MetadataLog, end: int, faults: list[Fault], *, use_snapshots: bo
             break
         if not use_snapshots and log.start_offset == 0 and snapshot.end_offset > 0:
             continue
-        found: list[Fault] = []
-        at = _of_snapshot(MetadataLog([snapshot.segment]), found, None)
-        if not found:
+        faults_of_start: list[Fault] = []
+        at = _of_snapshot(MetadataLog([snapshot.segment]), faults_of_start, None)
+        if not faults_of_start:
             return at if at.offset >= 0 else replace(at, epoch=-1, timestamp=-1)
-        faults += found
+        faults += faults_of_start
     if log.start_offset > 0:
         message = f"the log starts at offset {log.start_offset}, and no snapshot can be read that tells what was before"
         faults.append(located(log.segments[0], Fault(INCOMPLETE, message)))

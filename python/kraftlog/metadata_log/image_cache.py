@@ -121,10 +121,10 @@ class ImageCache:
 
     def _remove_others(self, log: MetadataLog) -> None:
         """Remove the cluster's images of other logs, and the older ones of this log."""
-        kept = {snapshot.segment.path.parent.name for snapshot in self.snapshots(log)[:MOST_KEPT]}
+        newest = {snapshot.segment.path.parent.name for snapshot in self.snapshots(log)[:MOST_KEPT]}
         cluster = self._folder / _cluster_of(log)
         for entry in disk().entries(cluster):
-            if entry.name not in kept:
+            if entry.name not in newest:
                 disk().remove_tree(cluster / entry.name)
 
 

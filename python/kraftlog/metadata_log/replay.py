@@ -66,19 +66,19 @@ class Visible:
         """Return which records are visible before an offset; None for all."""
         return None if end == NO_BOUND else self.visible_at < end
 
-    def tables(self, wanted: npt.NDArray[np.bool_] | None = None) -> dict[str, pa.RecordBatch]:
+    def tables(self, rows: npt.NDArray[np.bool_] | None = None) -> dict[str, pa.RecordBatch]:
         """Return the selected records of the chunk, by default all, for ``Image.apply``."""
-        if wanted is None or wanted.all():
+        if rows is None or rows.all():
             return {name: self._table(typed, 0, len(typed.rows)) for name, typed in self.typed.items()}
-        at = np.flatnonzero(wanted)
+        at = np.flatnonzero(rows)
         first, end = (int(at[0]), int(at[-1]) + 1) if len(at) else (0, 0)
         are_together = end - first == len(at)
-        found = {}
+        tables = {}
         for name, typed in self.typed.items():
             begin, stop = np.searchsorted(typed.rows, (first, end)).tolist()
             batch = self._table(typed, begin, stop)
-            found[name] = batch if are_together else batch.filter(array_of(wanted[typed.rows[begin:stop]]))
-        return found
+            tables[name] = batch if are_together else batch.filter(array_of(rows[typed.rows[begin:stop]]))
+        return tables
 
     def _table(self, typed: Typed, begin: int, stop: int) -> pa.RecordBatch:
         rows = typed.rows[begin:stop]
@@ -140,10 +140,10 @@ class Replay:
         ahead : bool
             Let a thread read and decode the next chunks of a large log. ``batches`` is then ahead, too.
         """
-        found: list[Fault] = []
+        faults_of_values: list[Fault] = []
         walk = self._walk = MetadataWalk(
             self._log.segments,
-            Pass(self._options, found, on_progress=on_progress),
+            Pass(self._options, faults_of_values, on_progress=on_progress),
             self._bounds,
             self._start,
             self.batches.see,
@@ -152,18 +152,18 @@ class Replay:
 
         def blocks() -> Iterator[tuple[Decided, list[Fault]]]:
             for decided in walk.blocks():
-                noted = found.copy()
-                found.clear()
+                noted = faults_of_values.copy()
+                faults_of_values.clear()
                 yield decided, noted
 
-        def typed(given: tuple[Decided, list[Fault]]) -> tuple[list[Visible], list[Fault]]:
-            decided, noted = given
+        def typed(item: tuple[Decided, list[Fault]]) -> tuple[list[Visible], list[Fault]]:
+            decided, noted = item
             return list(self._typed(decided, reader, noted)), noted
 
         for shown, noted in run_ahead(typed, blocks()) if ahead and self._is_large else map(typed, blocks()):
             faults += noted
             yield from shown
-        faults += found
+        faults += faults_of_values
 
     def _typed(self, decided: Decided, reader: MessageReader, faults: list[Fault]) -> Iterator[Visible]:
         block = decided.block

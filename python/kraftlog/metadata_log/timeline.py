@@ -80,14 +80,14 @@ def timeline_behind(
     """
     end = NO_BOUND if offset is None else offset + 1
     of_log = list(_of_log(log, known_start, reader.offset + 1, end)) if where is None else []
-    wanted = where or ChangeFilter()
-    second, burst, stamps = None, Burst(where=wanted), dict[int, int]()
+    change_filter = where or ChangeFilter()
+    second, burst, stamps = None, Burst(where=change_filter), dict[int, int]()
     for steps in reader.read(log, offset, faults):
         for some in _by_second(steps):
             of_steps = int(some.timestamps[0]) // SECOND
             if of_steps != second:
                 yield from _whole(burst, stamps, of_log)
-                second, burst, stamps = of_steps, Burst(where=wanted), {}
+                second, burst, stamps = of_steps, Burst(where=change_filter), {}
             burst.take(some.changed)
             stamps |= dict(zip(some.offsets.tolist(), some.timestamps.tolist(), strict=True))
     yield from _whole(burst, stamps, of_log)
@@ -96,11 +96,11 @@ def timeline_behind(
 
 def _whole(burst: Burst, stamps: dict[int, int], of_log: list[At]) -> Iterator[At]:
     """Return the events of a burst, and remove and return those of the log up to its end."""
-    found = [At(stamps[one.offset], one) for one in burst.happenings()]
+    happenings = [At(stamps[one.offset], one) for one in burst.happenings()]
     last = max(stamps, default=-1)
     before = [one for one in of_log if one.what.offset <= last]
     del of_log[: len(before)]
-    yield from sorted([*before, *found], key=lambda one: one.what.offset)
+    yield from sorted([*before, *happenings], key=lambda one: one.what.offset)
 
 
 def _by_second(steps: Changes) -> Iterator[Changes]:
@@ -125,7 +125,7 @@ def _by_second(steps: Changes) -> Iterator[Changes]:
 
 def _of_log(log: MetadataLog, known_start: int | None, start: int, end: int) -> Iterator[At]:
     """Return new leaders and voters of the quorum, and aborted transactions, at offsets [start, end)."""
-    seen: list[At] = []
+    before: list[At] = []
     block: list[Headers] = []
 
     def see(file: InputFile, batches: MarkerBlock) -> None:
@@ -139,21 +139,21 @@ def _of_log(log: MetadataLog, known_start: int | None, start: int, end: int) -> 
                 said = _of_control(row["key"], row["value"], int(header["partition_leader_epoch"]))
                 if said and start <= row["offset"] < end:
                     what = Happening(row["offset"], row["offset"], *said)
-                    seen.append(At(int(header["max_timestamp"]), what))
+                    before.append(At(int(header["max_timestamp"]), what))
 
-    for found in MetadataScan(log.segments, [], start_offset=known_start, observe=see).found():
-        rows = found.transactions
-        for row, begin, last in zip(rows, found.begin_values, found.end_values, strict=True):
+    for step in MetadataScan(log.segments, [], start_offset=known_start, observe=see).found():
+        rows = step.transactions
+        for row, begin, last in zip(rows, step.begin_values, step.end_values, strict=True):
             if row["state"] == _ABORTED and start <= row["end_offset"] < end:
                 at = int(row["end_offset"])
                 reason = _text(last)
                 message = f"metadata transaction {_text(begin) or '(without a name)'} aborted"
                 message += f": {reason}" if reason else ""
                 message += f", begun at {row['begin_offset']}" if row["begin_offset"] >= 0 else ""
-                seen.append(At(_timestamp(block[0], at), Happening(at, at, "aborted_transaction", message)))
-        seen.sort(key=lambda one: one.what.offset)
-        yield from seen
-        seen.clear()
+                before.append(At(_timestamp(block[0], at), Happening(at, at, "aborted_transaction", message)))
+        before.sort(key=lambda one: one.what.offset)
+        yield from before
+        before.clear()
 
 
 def _of_control(key: bytes | None, value: bytes | None, epoch: int) -> tuple[str, str] | None:
@@ -176,7 +176,7 @@ def _timestamp(headers: Headers, offset: int) -> int:
 
 def _text(marker: bytes | None) -> str | None:
     try:
-        found = None if marker is None else read_marker(marker)
+        parsed = None if marker is None else read_marker(marker)
     except InvalidRecordError:
         return None
-    return found.text if found else None
+    return parsed.text if parsed else None

@@ -76,22 +76,22 @@ def ranges_with_transactions(
         if is_metadata(group[0]):
             yield from metadata_ranges(group, read)
             continue
-        found = TransactionMap(
+        transactions = TransactionMap(
             group,
             every="visible_at" in columns,
             strict=read.options.strict,
             cut_bytes=read.range_bytes,
         )
         is_followed = follows and read.range_bytes is None and not TRANSACTION_COLUMNS & set(columns)
-        for part in PartitionRanges(found, read, follows=is_followed).ranges():
-            _move(found.faults, read.faults)
+        for part in PartitionRanges(transactions, read, follows=is_followed).ranges():
+            _move(transactions.faults, read.faults)
             yield part
-        _move(found.faults, read.faults)
+        _move(transactions.faults, read.faults)
 
 
-def _move(found: list[Fault], faults: list[Fault]) -> None:
-    faults += found
-    found.clear()
+def _move(of_map: list[Fault], faults: list[Fault]) -> None:
+    faults += of_map
+    of_map.clear()
 
 
 @dataclass
@@ -121,19 +121,19 @@ class PartitionRanges:
 
     def __init__(
         self,
-        found: TransactionMap,
+        transactions: TransactionMap,
         read: Pass,
         *,
         all_at_once: bool = False,
         follows: bool = False,
     ) -> None:
-        self._found = found
+        self._map = transactions
         self._options = read.options
         self._range_bytes = read.range_bytes
         self._notes = read.notes
         self._all_at_once = all_at_once
         self._follows = follows
-        self._is_remote = isinstance(found.segments[0].path, RemotePath)
+        self._is_remote = isinstance(transactions.segments[0].path, RemotePath)
         self._pending: deque[_Pending] = deque()
         self._ended = [np.empty(0, JOINED_DTYPE)]
         self._planned: Iterator[list[Range]] | None = None
@@ -141,16 +141,22 @@ class PartitionRanges:
 
     def ranges(self) -> Iterator[Range]:
         """Return the ranges, in order."""
-        segments = list(self._found.segments)
-        wanted = list(relevant(segments, self._options))
-        if not wanted:
+        segments = list(self._map.segments)
+        relevant_segments = list(relevant(segments, self._options))
+        if not relevant_segments:
             return
         numbers = {segment.path: number for number, segment in enumerate(segments)}
-        wanted_numbers = [numbers[segment.path] for segment in wanted]
+        wanted_numbers = [numbers[segment.path] for segment in relevant_segments]
         self._look_ahead(wanted_numbers)
         if self._all_at_once or self._is_remote:
-            self._planned = in_order(partial(_plan, self._options, self._range_bytes), wanted, SEGMENTS_AT_ONCE)
-        if self._may_follow(wanted[0]) and len(wanted) == 1 and not self._found.opened_before(wanted_numbers[0]):
+            self._planned = in_order(
+                partial(_plan, self._options, self._range_bytes), relevant_segments, SEGMENTS_AT_ONCE
+            )
+        if (
+            self._may_follow(relevant_segments[0])
+            and len(relevant_segments) == 1
+            and not self._map.opened_before(wanted_numbers[0])
+        ):
             yield self._followed(wanted_numbers[0])
             return
         yield from self._along(wanted_numbers)
@@ -158,7 +164,7 @@ class PartitionRanges:
     def _may_follow(self, segment: Segment) -> bool:
         """Whether a segment is the last one, and read from its first byte to its last."""
         options = self._options.from_log_start(segment.log_start_offset)
-        is_last = segment is self._found.segments[-1]
+        is_last = segment is self._map.segments[-1]
         is_whole = not options.bounds_offsets and not options.bounds_timestamps
         return self._follows and not self._is_remote and is_last and is_whole and not segment.is_cut
 
@@ -170,14 +176,14 @@ class PartitionRanges:
                 if part.end > position:
                     yield replace(part, start=max(part.start, position))
 
-        return Range(self._found.segments[number], 0, NO_BOUND, undecided=rest)
+        return Range(self._map.segments[number], 0, NO_BOUND, undecided=rest)
 
-    def _along(self, wanted: list[int]) -> Iterator[Range]:
-        segments, among, last = self._found.segments, set(wanted), wanted[-1]
+    def _along(self, numbers: list[int]) -> Iterator[Range]:
+        segments, among, last = self._map.segments, set(numbers), numbers[-1]
         opened: list[OpenTransaction] = []
-        for step in self._found.along(wanted[0], keep=self._all_at_once):
+        for step in self._map.along(numbers[0], keep=self._all_at_once):
             end = self._cut(step.number) if step.number in among else 0
-            self._found.note_damaged_markers(step.number, end, self._options.end_offset)
+            self._map.note_damaged_markers(step.number, end, self._options.end_offset)
             self._ended.append(step.ended)
             opened = step.opened
             if step.undecided and self._commits:
@@ -189,9 +195,9 @@ class PartitionRanges:
             if step.number + 1 == last and not opened and not self._pending and self._may_follow(segments[last]):
                 yield self._followed(last)
                 return
-            if self._pending and not self._found.is_known(step.number + 1):
+            if self._pending and not self._map.is_known(step.number + 1):
                 # they wait for the end of a transaction: several segments are gone over at a time
-                self._found.fill(range(step.number + 1, min(len(segments), step.number + 1 + FILES_AT_ONCE)))
+                self._map.fill(range(step.number + 1, min(len(segments), step.number + 1 + FILES_AT_ONCE)))
         is_cut = segments[-1].is_cut
         self._ended.append(open_rows(opened, marker_offset=NONE if is_cut else FOREVER))
         if opened and self._commits and not is_cut:
@@ -205,45 +211,45 @@ class PartitionRanges:
 
     def _look_ahead(self, numbers: list[int]) -> None:
         if self._all_at_once:
-            self._found.fill(numbers)
+            self._map.fill(numbers)
         elif self._is_remote:
-            lacking = self._found.header_passes(numbers)
-            if any(number + 1 < len(self._found.segments) for number in lacking):
-                why = self._found.why_headers
+            lacking = self._map.header_passes(numbers)
+            if any(number + 1 < len(self._map.segments) for number in lacking):
+                why = self._map.why_headers
                 self._notes.append(f"{self._where}: log files are read as a whole to find transactions: {why}")
 
     @property
     def _where(self) -> str:
-        return printable(self._found.segments[-1].folder.name)
+        return printable(self._map.segments[-1].folder.name)
 
     def _cut(self, number: int) -> int:
         """Divide a segment into ranges, and return their end."""
-        found = self._found.found(number)
+        transactions = self._map.found(number)
         if self._planned is not None:
             parts = next(self._planned)
-        elif found.has_positions:
+        elif transactions.has_positions:
             parts = list(self._cut_by_headers(number))
         else:
-            parts = _plan(self._options, self._range_bytes, self._found.segments[number])
-        if found.missing is None:  # else the fault is noted
+            parts = _plan(self._options, self._range_bytes, self._map.segments[number])
+        if transactions.missing is None:  # else the fault is noted
             self._add(number, parts)
         return max((part.end for part in parts), default=0)
 
     def _add(self, number: int, parts: list[Range]) -> None:
-        size = self._found.segments[number].size
+        size = self._map.segments[number].size
         for part in parts:
             low, high = place_of(number, part.start), place_of(number, min(part.end, size))
             self._pending.append(_Pending(part, number, low, high))
 
     def _cut_by_headers(self, number: int) -> Iterator[Range]:
-        segment, found = self._found.segments[number], self._found.found(number)
+        segment, transactions = self._map.segments[number], self._map.found(number)
         start, end = 0, NO_BOUND
-        if found.missing is None and (self._options.bounds_offsets or self._options.bounds_timestamps):
+        if transactions.missing is None and (self._options.bounds_offsets or self._options.bounds_timestamps):
             # it was there a moment ago: reading it reports why it cannot be read
             with suppress(OSError), as_listed(segment) as file:
                 start, end = seek(segment, file, self._options)
         begin = start
-        for cut in found.cuts:
+        for cut in transactions.cuts:
             if start < cut < min(end, segment.size):
                 yield Range(segment, begin, cut, begin == start)
                 begin = cut
@@ -263,7 +269,7 @@ class PartitionRanges:
             around = around[around["marker_place"] > waiting.low]
             begun = begins
             stable = self._stable[1] if waiting.number == self._stable[0] else FOREVER
-            view = self._found.view(waiting.number, around, stable)
+            view = self._map.view(waiting.number, around, stable)
             yield replace(waiting.part, transactions=view)
         self._ended = [around, ended[begun:]]
 
@@ -274,7 +280,7 @@ class PartitionRanges:
         if first.first_offset < self._options.end_offset:
             why = "open"
             if step.undecided:
-                why = f"undecided: {self._found.segments[step.number].name} cannot be read"
+                why = f"undecided: {self._map.segments[step.number].name} cannot be read"
             stops = f"{self._where}: read_committed ends at offset {first.first_offset}"
             self._notes.append(f"{stops}, where a transaction of producer {first.producer_id} is {why}")
         limit = min((one.place for one in held if one.segment is None), default=FOREVER)
@@ -294,7 +300,7 @@ class PartitionRanges:
         if any(waiting.number == number for waiting in self._pending):
             self._pending = deque(waiting for waiting in self._pending if waiting.number < number)
             options = replace(self._options, end_offset=min(self._options.end_offset, self._stable[1]))
-            self._add(number, _plan(options, self._range_bytes, self._found.segments[number]))
+            self._add(number, _plan(options, self._range_bytes, self._map.segments[number]))
 
 
 def _plan(options: ReadOptions, range_bytes: int | None, segment: Segment) -> list[Range]:

@@ -50,21 +50,21 @@ def last_header(segment: Segment, faults: list[Fault], *, check_crc: bool = Fals
             start, _ = seek(segment, file, _AT_THE_END)
     except OSError:
         pass  # the walk says so
-    known = len(faults)
-    found = _walked(segment, faults, start, check_crc=check_crc)
-    if found is None and start and check_crc:
-        del faults[known:]
-        found = _walked(segment, faults, 0, check_crc=True)
-    return found
+    faults_count = len(faults)
+    header = _walked(segment, faults, start, check_crc=check_crc)
+    if header is None and start and check_crc:
+        del faults[faults_count:]
+        header = _walked(segment, faults, 0, check_crc=True)
+    return header
 
 
 def _walked(segment: Segment, faults: list[Fault], start: int, *, check_crc: bool) -> np.void | None:
     """Return the header with the last offset of the batches that start at or after a position."""
-    found: np.void | None = None
+    header: np.void | None = None
     most = -1
     for headers in segment_headers(segment, faults, start=start, check_crc=check_crc):
         counted = headers[headers["crc_ok"] != 0] if check_crc else headers
         last = last_offsets(counted)
         if last.max(initial=-1) > most:
-            found, most = counted[int(last.argmax())].copy(), int(last.max())
-    return found
+            header, most = counted[int(last.argmax())].copy(), int(last.max())
+    return header

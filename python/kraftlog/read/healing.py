@@ -279,12 +279,12 @@ class _Gap:
         lacking = OffsetSet([self.offsets.first_offset], [self.offsets.end_offset])
         removed, grafts = OffsetSet([], []), list[Graft]()
         for source in sources:
-            wanted = lacking.within(source.replica.start_offset, source.until)
-            if not wanted:
+            stretches = lacking.within(source.replica.start_offset, source.until)
+            if not stretches:
                 continue
-            grafts += source.grafts(wanted, self)
+            grafts += source.grafts(stretches, self)
             lacking -= _offsets_of(grafts)
-            removed = OffsetSet.union([removed, source.removed(wanted)])
+            removed = OffsetSet.union([removed, source.removed(stretches)])
         is_healed = self.is_damaged and not (lacking - removed).within(*self.offsets)
         taken = _offsets_of(grafts)
         has_all = [taken.has(int(one["first_offset"]), int(one["end_offset"])) for one in self.damaged]
@@ -344,37 +344,39 @@ class _Source:
         self._how = cleaned_until, check_crc
         self._last: tuple[int, Runs] = (-1, np.empty(0, _RUN))
 
-    def grafts(self, wanted: Sequence[Stretch], gap: _Gap) -> list[Graft]:
+    def grafts(self, stretches: Sequence[Stretch], gap: _Gap) -> list[Graft]:
         """Return runs of complete batches within ranges of a gap, which are in order.
 
         Leader epochs never decrease in a log: batches with epochs outside of those around the gap belong to another
         history. Before the start of the line, the first batch may contain the log start offset.
         """
-        found: list[Graft] = []
-        firsts, limits = np.array(wanted, np.int64).T
+        grafts: list[Graft] = []
+        firsts, limits = np.array(stretches, np.int64).T
         if gap.is_before:
             firsts[0] = 0
         low, high = NO_EPOCH if gap.before is None else gap.before["last_epoch"], gap.after["first_epoch"]
         reached = -1
-        for number in self._numbers(wanted):
+        for number in self._numbers(stretches):
             batches = self._batches(number)
             first, end = batches["first_offset"], batches["end_offset"]
             at = np.searchsorted(limits, end, side="left").clip(max=len(limits) - 1)
-            inside = (first >= firsts[at]) & (end <= limits[at]) & (end > wanted[0].first_offset) & (first >= reached)
+            inside = (
+                (first >= firsts[at]) & (end <= limits[at]) & (end > stretches[0].first_offset) & (first >= reached)
+            )
             inside &= (batches["first_epoch"] >= low) & (batches["last_epoch"] <= high)
             inside[1:] &= first[1:] >= np.maximum.accumulate(end)[:-1]
             for run in _runs_of(batches[inside]):
                 offsets = Stretch(int(run["first_offset"]), int(run["end_offset"]))
                 reached = offsets.end_offset
                 segment = self.replica.segments[number]
-                found.append(
+                grafts.append(
                     Graft(self.replica, segment, int(run["start"]), int(run["end"]), offsets, gap.why_of(offsets))
                 )
-        return found
+        return grafts
 
-    def removed(self, wanted: Sequence[Stretch]) -> OffsetSet:
+    def removed(self, stretches: Sequence[Stretch]) -> OffsetSet:
         """Return the offsets that its cleaner has removed between its first and its last batch in a range."""
-        numbers = list(self._numbers(wanted))
+        numbers = list(self._numbers(stretches))
         if not numbers:
             return OffsetSet([], [])
         around = self.replica.segments[numbers[0] : numbers[-1] + 2]  # what was removed ends where the next one begins
@@ -387,12 +389,12 @@ class _Source:
         held = OffsetSet(scan.runs["first_offset"], scan.runs["end_offset"])
         return every - held - OffsetSet([one.first_offset for one in gaps], [one.end_offset for one in gaps])
 
-    def _numbers(self, wanted: Sequence[Stretch]) -> Iterator[int]:
+    def _numbers(self, stretches: Sequence[Stretch]) -> Iterator[int]:
         """Return the indexes of the segments that may contain some offsets, by their file names."""
         bases = [segment.base_offset or 0 for segment in self.replica.segments]
         for number, base in enumerate(bases):
-            is_before_end = base < wanted[-1].end_offset
-            if is_before_end and (number + 1 == len(bases) or bases[number + 1] > wanted[0].first_offset):
+            is_before_end = base < stretches[-1].end_offset
+            if is_before_end and (number + 1 == len(bases) or bases[number + 1] > stretches[0].first_offset):
                 yield number
 
     def _batches(self, number: int) -> Runs:
@@ -428,7 +430,7 @@ class _Pieces:
 
     def __init__(self, partition: Partition, before: Sequence[Graft]) -> None:
         self._segments, self._folder = partition.segments, partition.folder
-        self._found: list[Segment] = []
+        self._pieces: list[Segment] = []
         self._number, self._byte = 0, 0  # what comes next of the line
         self._offset = 0
         self._grafted = 0
@@ -469,7 +471,7 @@ class _Pieces:
     def all(self) -> tuple[Segment, ...]:
         """Return all pieces, including the rest of the line."""
         self._read_segments(len(self._segments))
-        return tuple(sorted(self._found, key=lambda one: one.base_offset or 0))  # an empty file comes after grafts
+        return tuple(sorted(self._pieces, key=lambda one: one.base_offset or 0))  # an empty file comes after grafts
 
     def _read_segments(self, behind: int) -> None:
         while self._number < behind:
@@ -494,7 +496,7 @@ class _Pieces:
             segment = replace(segment, end_offset=end_offset)
         if segment.log_start_offset != self._log_start:
             segment = replace(segment, log_start_offset=self._log_start)
-        self._found.append(segment)
+        self._pieces.append(segment)
 
 
 def _stored(segment: Segment) -> tuple[tuple[str, LogPath], ...]:

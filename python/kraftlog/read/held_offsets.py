@@ -60,8 +60,8 @@ class OffsetSet:
     def __sub__(self, other: OffsetSet) -> OffsetSet:
         bounds = np.unique(np.concatenate([self._firsts, self._ends, other._firsts, other._ends]))
         firsts, ends = bounds[:-1], bounds[1:]
-        left = self._have(firsts) & ~other._have(firsts)
-        return OffsetSet(firsts[left], ends[left])
+        remains = self._have(firsts) & ~other._have(firsts)
+        return OffsetSet(firsts[remains], ends[remains])
 
     def _have(self, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         if not len(self._firsts):
@@ -104,8 +104,8 @@ class HeldOffsets(NamedTuple):
 
 def lacks_records(headers: Headers) -> npt.NDArray[np.bool_]:
     """Return which batches have fewer records than offsets, the result of cleaning."""
-    found: npt.NDArray[np.bool_] = (headers["magic"] >= 2) & (headers["records_count"] <= headers["last_offset_delta"])
-    return found
+    lacks: npt.NDArray[np.bool_] = (headers["magic"] >= 2) & (headers["records_count"] <= headers["last_offset_delta"])
+    return lacks
 
 
 def held_offsets(segment: Segment, faults: list[Fault], *, check_crc: bool) -> HeldOffsets:
@@ -127,7 +127,7 @@ def held_offsets(segment: Segment, faults: list[Fault], *, check_crc: bool) -> H
     >>> held_offsets(segment, [], check_crc=True).offsets.within(0, 1000)
     [Stretch(first_offset=0, end_offset=341)]
     """
-    found: list[Headers] = []
+    sound: list[Headers] = []
     is_cleaned = False
     missing = OffsetSet([], [])
     with segment_file(segment, faults, strict=False) as file:
@@ -135,14 +135,14 @@ def held_offsets(segment: Segment, faults: list[Fault], *, check_crc: bool) -> H
         for headers in scanned(segment, scan, faults):
             is_sound = headers["crc_ok"] != 0
             is_cleaned |= bool((is_sound & lacks_records(headers)).any())
-            found.append(headers[is_sound][["base_offset", "last_offset_delta"]].copy())
+            sound.append(headers[is_sound][["base_offset", "last_offset_delta"]].copy())
         at_end = end_fault(segment, scan, scan.faults, file)
         if at_end is not None:
             faults.append(at_end)
             if at_end.error == MISSING_BATCHES:
                 missing = OffsetSet([at_end.base_offset or 0], [segment.end_offset or 0])
-    if not sum(map(len, found)):
+    if not sum(map(len, sound)):
         return HeldOffsets(OffsetSet([], []), 0, missing)
-    firsts = np.concatenate([headers["base_offset"] for headers in found])
-    ends = np.concatenate([last_offsets(headers) for headers in found]) + 1
+    firsts = np.concatenate([headers["base_offset"] for headers in sound])
+    ends = np.concatenate([last_offsets(headers) for headers in sound]) + 1
     return HeldOffsets(OffsetSet(firsts, ends), int(ends.max()) if is_cleaned else 0, missing)

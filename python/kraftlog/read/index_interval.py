@@ -38,10 +38,10 @@ def _gives(segment: Segment, interval: int) -> bool:
         with as_listed(segment) as file:
             for headers in HeaderScan(file).headers():
                 builder.add(headers)
-        expected, found = builder.index(), disk().read_bytes(segment.beside["index"])
+        expected, content = builder.index(), disk().read_bytes(segment.beside["index"])
     except (OSError, ValueError):  # it cannot be read, or has damaged offsets, which no index can hold
         return False
-    return found.startswith(expected) and not found[len(expected) :].strip(b"\0")  # zeros: preallocated
+    return content.startswith(expected) and not content[len(expected) :].strip(b"\0")  # zeros: preallocated
 
 
 def _least_distance(segment: Segment) -> int | None:

@@ -56,8 +56,8 @@ class Lineage:
         """
         largest = np.maximum.accumulate(np.concatenate(([NO_EPOCH], epochs)))
         begins = np.flatnonzero(largest[1:] > largest[:-1])
-        found = zip(epochs[begins].tolist(), base_offsets[begins].tolist(), strict=True)
-        return cls(tuple(LeaderEpoch(epoch, offset) for epoch, offset in found), end_offset)
+        starts = zip(epochs[begins].tolist(), base_offsets[begins].tolist(), strict=True)
+        return cls(tuple(LeaderEpoch(epoch, offset) for epoch, offset in starts), end_offset)
 
     @property
     def last_epoch(self) -> int:
@@ -160,17 +160,17 @@ def lineage_of(segments: Sequence[Segment], end: LogEnd, faults: list[Fault]) ->
     faults : list of Fault
         Receives faults.
     """
-    written = [segment for segment in segments if segment.size]
-    firsts = [next((headers[:1] for headers in segment_headers(segment, [], end=1)), None) for segment in written]
+    nonempty = [segment for segment in segments if segment.size]
+    firsts = [next((headers[:1] for headers in segment_headers(segment, [], end=1)), None) for segment in nonempty]
     starts = [None if first is None else int(first["partition_leader_epoch"][0]) for first in firsts]
-    found: list[Headers] = []
-    for segment, first, (epoch, following) in zip(written, firsts, pairwise([*starts, end.last_epoch]), strict=True):
+    blocks: list[Headers] = []
+    for segment, first, (epoch, following) in zip(nonempty, firsts, pairwise([*starts, end.last_epoch]), strict=True):
         if first is not None and epoch == following != NO_EPOCH:
-            found.append(first)
+            blocks.append(first)
         else:
-            found += segment_headers(segment, faults)
+            blocks += segment_headers(segment, faults)
     epochs, base_offsets = (
-        np.concatenate([np.empty(0, np.int64), *(headers[name] for headers in found)])
+        np.concatenate([np.empty(0, np.int64), *(headers[name] for headers in blocks)])
         for name in ("partition_leader_epoch", "base_offset")
     )
     return Lineage.of_batches(epochs, base_offsets, end.end_offset)

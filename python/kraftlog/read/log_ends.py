@@ -156,21 +156,21 @@ class GrowingLogEnd:
             for batch in _batches(headers[headers["crc_ok"] == 1])
         }
         start = group[0].base_offset or 0  # what lay before it was deleted, which is no cut
-        kept = [
+        unchanged = [
             batch
             for batch in self._remembered
             if batch.last_offset < start or batch.is_still(there.get(batch.base_offset))
         ]
         self._remembered.clear()
-        return kept[-1].last_offset + 1 if kept else first
+        return unchanged[-1].last_offset + 1 if unchanged else first
 
     def _is_as_it_was(self, place: _Place) -> bool:
         """Whether the last batch is unchanged: a log may be truncated and grow again."""
         if place.batch is None:
             return place.position == 0
         at = place.batch[0]
-        found = next(HeaderScan(disk().open(place.path), at, at + 1).headers(1), None)
-        return found is not None and _what_is(found[0]) == place.batch
+        headers = next(HeaderScan(disk().open(place.path), at, at + 1).headers(1), None)
+        return headers is not None and _what_is(headers[0]) == place.batch
 
     def _look_at(self, segment: Segment) -> None:
         if self._place is None or self._place.path != segment.path:

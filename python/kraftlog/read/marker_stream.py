@@ -22,21 +22,21 @@ class MarkerStream:
 
     def __init__(self, end_offset: int = NO_BOUND) -> None:
         self._end_offset = end_offset
-        self._seen: list[Headers] = []
+        self._markers: list[Headers] = []
 
     def see(self, headers: Headers) -> None:
         """Add the markers among batches with verified checksums of control batches."""
         is_control = headers["attributes"] & CONTROL_BIT != 0
         if is_control.any():
-            found = headers[is_control]
-            is_end = (found["control_type"] == ABORTED) | (found["control_type"] == COMMITTED)
-            self._seen.append(found[is_end & (found["base_offset"] < self._end_offset)])
+            markers = headers[is_control]
+            is_end = (markers["control_type"] == ABORTED) | (markers["control_type"] == COMMITTED)
+            self._markers.append(markers[is_end & (markers["base_offset"] < self._end_offset)])
 
     def take(self) -> Markers:
         """Return the new markers, in log order."""
-        if not self._seen:
+        if not self._markers:
             return NO_MARKERS
-        found: Headers = np.concatenate(self._seen) if len(self._seen) > 1 else self._seen[0]
-        self._seen.clear()
-        offsets, producer_ids = found["base_offset"].astype(np.int64), found["producer_id"].astype(np.int64)
-        return Markers(offsets, producer_ids, found["control_type"] == COMMITTED)
+        markers: Headers = np.concatenate(self._markers) if len(self._markers) > 1 else self._markers[0]
+        self._markers.clear()
+        offsets, producer_ids = markers["base_offset"].astype(np.int64), markers["producer_id"].astype(np.int64)
+        return Markers(offsets, producer_ids, markers["control_type"] == COMMITTED)

@@ -39,11 +39,11 @@ def stretches(segments: Sequence[Segment], read: Pass) -> Iterator[Stretch]:
     """
     numbers = {segment.path: number for number, segment in enumerate(segments)}
     if read.options.isolation_level == READ_COMMITTED:
-        wanted = ranges_with_transactions(list(segments), [], read)
+        parts = ranges_with_transactions(list(segments), [], read)
     else:
-        wanted = plan(list(segments), read.options, None)
+        parts = plan(list(segments), read.options, None)
     reached: tuple[int, int] | None = None  # number of the segment, and byte in it
-    for part in wanted:
+    for part in parts:
         number = numbers[part.segment.path]
         if reached is not None:
             yield from _between(segments, reached, (number, part.start))

@@ -54,22 +54,22 @@ class TypedChunk:
 
     def take_faults(self, faults: list[Fault], *, strict: bool = False) -> None:
         """Add the faults so far, or raise at the first."""
-        found = dict(self.messages.faults)
+        by_row = dict(self.messages.faults)
         if strict:
-            found |= {
+            by_row |= {
                 row: f"unknown type {self.messages.types[row]}" for row in self.messages.of_unknown_type().tolist()
             }
-        for fault in faults_of_messages(self.segment, self.records, found):
+        for fault in faults_of_messages(self.segment, self.records, by_row):
             if strict:
                 raise error_from_fault(fault)
             faults.append(fault)
 
 
-def faults_of_messages(segment: Segment, records: pa.RecordBatch, found: Mapping[int, str]) -> Iterator[Fault]:
+def faults_of_messages(segment: Segment, records: pa.RecordBatch, by_row: Mapping[int, str]) -> Iterator[Fault]:
     """Return the faults of records with the column offset, by row."""
     offsets = records.column("offset")
-    for row in sorted(found):
-        yield located(segment, Fault(BAD_MESSAGE, f"record at offset {offsets[row]}: {found[row]}"))
+    for row in sorted(by_row):
+        yield located(segment, Fault(BAD_MESSAGE, f"record at offset {offsets[row]}: {by_row[row]}"))
 
 
 def format_of(segment: Segment) -> str | None:

@@ -67,7 +67,7 @@ class MetadataDecisions:
         begin = self.segments[0].base_offset if start_offset is None else start_offset
         is_log = self.segments[0].state != SNAPSHOT and begin is not None
         self._fold = self._new_fold(begin or 0) if is_log else None
-        self._kept: list[Found] = []
+        self._steps: list[Found] = []
         self._is_finished = False
 
     @property
@@ -92,12 +92,12 @@ class MetadataDecisions:
             stretch = behind(stretch, self.start_offset)
         if segment.state == SNAPSHOT:
             markers = stretch.outline(Totals(), stretch.first).markers if len(stretch.headers) else Found().misplaced
-            found = Found(misplaced=markers, since=[-1] * len(markers))
+            step = Found(misplaced=markers, since=[-1] * len(markers))
         else:
             self._fold = self._fold or self._new_fold(stretch.first if len(stretch.headers) else 0)
-            found = self._fold.add(stretch)
-        self._report(segment, found, unsupported(stretch, self._levels.refused(stretch, block.levels)))
-        return found
+            step = self._fold.add(stretch)
+        self._report(segment, step, unsupported(stretch, self._levels.refused(stretch, block.levels)))
+        return step
 
     def finish(self, *, is_at_end: bool = True) -> Found:
         """Return the transaction that is open after the last batch, if any.
@@ -109,29 +109,29 @@ class MetadataDecisions:
         """
         begin = self.segments[-1].base_offset or 0
         snapshot = self._end_of_newest_snapshot if is_at_end and self._fold is not None else 0
-        found = Found() if self._fold is None else self._fold.finish(max(begin, snapshot))
+        step = Found() if self._fold is None else self._fold.finish(max(begin, snapshot))
         self._is_finished = True
-        self._report(self.segments[-1], found, snapshot_end=snapshot if snapshot > begin else None)
-        return found
+        self._report(self.segments[-1], step, snapshot_end=snapshot if snapshot > begin else None)
+        return step
 
-    def keep(self, found: Found) -> None:
+    def keep(self, step: Found) -> None:
         """Keep decided ranges for ``view``, until they are forgotten."""
-        self._kept.append(found)
+        self._steps.append(step)
 
     def forget(self, place: int) -> None:
         """Forget transactions that end before a place."""
-        for found in self._kept:
-            keep = found.transactions["last_place"] >= place
-            found.transactions, found.begin_values, found.end_values = found.transactions[keep], [], []
-            found.misplaced = found.misplaced[found.misplaced["place"] >= place]
-        self._kept = [found for found in self._kept if len(found.transactions) or len(found.misplaced)]
+        for step in self._steps:
+            keep = step.transactions["last_place"] >= place
+            step.transactions, step.begin_values, step.end_values = step.transactions[keep], [], []
+            step.misplaced = step.misplaced[step.misplaced["place"] >= place]
+        self._steps = [step for step in self._steps if len(step.transactions) or len(step.misplaced)]
 
     def view(self) -> MetadataView:
         """Return the kept transactions."""
         nothing = Found()
         return MetadataView(
-            joined(nothing.transactions, *(found.transactions for found in self._kept)),
-            joined(nothing.misplaced, *(found.misplaced for found in self._kept))["offset"],
+            joined(nothing.transactions, *(step.transactions for step in self._steps)),
+            joined(nothing.misplaced, *(step.misplaced for step in self._steps))["offset"],
         )
 
     def open_at(self, offset: int) -> int | None:
@@ -172,8 +172,10 @@ class MetadataDecisions:
     def _snapshots(self) -> list[tuple[int, LogPath]]:
         """The ends of complete snapshots next to the segments, in order, and their files."""
         folder = self.segments[0].folder.absolute()
-        found = self._names
-        finished = sorted(name for name in found if names.parse_checkpoint_file(name) == "" and name[0].isdigit())
+        names_beside = self._names
+        finished = sorted(
+            name for name in names_beside if names.parse_checkpoint_file(name) == "" and name[0].isdigit()
+        )
         return [(int(name.split("-")[0]), folder / name) for name in finished]
 
     def _level_before(self) -> int | None:
@@ -196,12 +198,12 @@ class MetadataDecisions:
         self._faults.append(Fault("unreadable_file", f"{what}: {error.strerror or error}"))
 
     def _report(
-        self, segment: Segment, found: Found, refused: Iterable[Fault] = (), snapshot_end: int | None = None
+        self, segment: Segment, step: Found, refused: Iterable[Fault] = (), snapshot_end: int | None = None
     ) -> None:
         if segment.state == SNAPSHOT:
-            faults = list(in_snapshot(segment, found.misplaced))
+            faults = list(in_snapshot(segment, step.misplaced))
         else:
-            faults = list(faults_of(self.segments, segment, found, self._bounds, refused, snapshot_end))
+            faults = list(faults_of(self.segments, segment, step, self._bounds, refused, snapshot_end))
         if faults and self._strict:
             raise error_from_fault(faults[0])
         self._faults += faults
@@ -210,8 +212,8 @@ class MetadataDecisions:
 def is_last_segment(segment: Segment, beside: Iterable[str]) -> bool:
     """Return whether a segment is the last one of its folder, by the given file names."""
     last = segment.base_offset or 0
-    found = (names.parse_segment_file(name) for name in beside)
-    return not any(one and one.kind == "log" and not one.state and one.base_offset > last for one in found)
+    files = (names.parse_segment_file(name) for name in beside)
+    return not any(one and one.kind == "log" and not one.state and one.base_offset > last for one in files)
 
 
 def behind(stretch: Stretch, offset: int) -> Stretch:
@@ -225,7 +227,7 @@ def behind(stretch: Stretch, offset: int) -> Stretch:
         (np.cumsum(keep) - 1)[stretch.batch_of[of_kept]],
         stretch.offsets[of_kept],
         stretch.api_keys[of_kept],
-        tuple(value for value, kept in zip(stretch.values, of_kept.tolist(), strict=True) if kept),
+        tuple(value for value, is_behind in zip(stretch.values, of_kept.tolist(), strict=True) if is_behind),
         stretch.file,
         None if stretch.cut is None else stretch.cut[keep],
     )

@@ -24,7 +24,7 @@ UNSUPPORTED = "unsupported_marker"
 def faults_of(
     segments: Sequence[Segment],
     segment: Segment,
-    found: Found,
+    step: Found,
     bounds: tuple[int, int],
     refused: Iterable[Fault] = (),
     snapshot_end: int | None = None,
@@ -37,7 +37,7 @@ def faults_of(
         Segments of the log, in order.
     segment : Segment
         The segment of the range.
-    found : Found
+    step : Found
         The decisions of the range.
     bounds : tuple of int
     refused : iterable of Fault
@@ -46,16 +46,16 @@ def faults_of(
         The end of the newest snapshot, if the range is the end of the log.
     """
     start, end = bounds
-    for first, after in found.gaps:
+    for first, after in step.gaps:
         first = max(first, 0)  # behind a batch whose base offset is damaged, more than the log ever had seems to lack
         if first < min(end, after) and after > start:
             why = f": the log ends before its snapshot of {after}" if after == snapshot_end else ""
             yield located(segment, Fault(MISSING, f"offsets {first} to {after - 1} are missing{why}"))
-    broken = found.transactions[~found.transactions["is_whole"]]
+    broken = step.transactions[~step.transactions["is_whole"]]
     for transaction in broken[(broken["first_offset"] < end) & (broken["last_offset"] >= start)]:
         first = int(transaction["first_offset"])
         yield located(_segment_of(segments, first), Fault(DAMAGED, _left_out(transaction)))
-    for fault in (*of_markers(found), *refused):
+    for fault in (*of_markers(step), *refused):
         offset = (fault.base_offset or 0) + (fault.record_index or 0)
         if start <= offset < end:
             yield located(segment, fault)
@@ -73,14 +73,14 @@ def _segment_of(segments: Sequence[Segment], offset: int) -> Segment:
     return before[-1] if before else segments[0]
 
 
-def of_markers(found: Found) -> Iterator[Fault]:
+def of_markers(step: Found) -> Iterator[Fault]:
     """Return a fault for each misplaced marker, and for a transaction that began before the log."""
-    for marker, since in zip(found.misplaced, found.since, strict=True):
+    for marker, since in zip(step.misplaced, step.since, strict=True):
         if marker["api_key"] == BEGIN_TRANSACTION:
             yield _of_marker(marker, ALREADY_OPEN, f"but a transaction is open since offset {since}")
         else:
             yield _of_marker(marker, NOT_OPEN, "but no transaction is open")
-    for marker in found.begun_before:
+    for marker in step.begun_before:
         yield _of_marker(marker, BEGUN_BEFORE, "but the transaction began before this log")
 
 

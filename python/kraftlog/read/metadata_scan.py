@@ -87,17 +87,17 @@ class MetadataScan:
             view = self._decisions.view()
             yield replace(part, transactions=view, end=min(part.end, self._ends.get(file, NO_BOUND)))
         if self._place >= place_of(len(self.segments), 0):
-            for found in self._steps:
-                self._decisions.keep(found)
+            for step in self._steps:
+                self._decisions.keep(step)
 
     def _walk(self) -> Iterator[Found]:
         for number, segment in enumerate(self.segments):
             if not self._decisions.is_before_start(number):
                 yield from self._scan(number, segment)
             self._place = place_of(number + 1, 0)
-        found = self._decisions.finish()
+        step = self._decisions.finish()
         self._place = FOREVER
-        yield found
+        yield step
 
     def _scan(self, number: int, segment: Segment) -> Iterator[Found]:
         missing: list[Fault] = []
@@ -108,9 +108,9 @@ class MetadataScan:
             if self._start_offset is not None:
                 start = seek(segment, file, ReadOptions(start_offset=self._start_offset))[0]
             for block in scan_markers(file, damaged, start=start):
-                found = self._decisions.add(number, file, block)
+                step = self._decisions.add(number, file, block)
                 self._place = place_of(number, block.position)
-                yield found
+                yield step
                 end = block.position
         if end is not None and not missing:
             self._ends[number] = end
@@ -152,10 +152,10 @@ def scan_piece(buffer: Buffer) -> Iterator[Found]:
     for block in scan_markers(buffer, [], strict=True):
         stretch = Stretch.of(block)
         fold = fold or MetadataTransactionFold(begun_before=bool(stretch.first > 0))
-        found = fold.add(stretch)
-        for fault in of_markers(found):
+        step = fold.add(stretch)
+        for fault in of_markers(step):
             if fault.error != BEGUN_BEFORE:
                 raise error_from_fault(fault)
-        yield found
+        yield step
     if fold is not None:
         yield fold.finish()

@@ -114,7 +114,7 @@ class MetadataWalk:
         self._faults = read.faults
         self._options = read.options
         self._advance = read.advance
-        self._wanted = {segment.path for segment in relevant(list(segments), read.options)}
+        self._relevant = {segment.path for segment in relevant(list(segments), read.options)}
         self._waiting: deque[_Waiting] = deque()
         self._is_at_end = False
         self._reached = 0  # the place of the last ones that begin before the end of the bounds
@@ -137,13 +137,13 @@ class MetadataWalk:
         yield from self._decided()
 
     def _is_behind_bounds(self, segment: Segment) -> bool:
-        is_wanted = segment.path in self._wanted
+        is_wanted = segment.path in self._relevant
         return not is_wanted and (segment.base_offset or 0) >= self._options.end_offset
 
     def _segment(self, number: int, segment: Segment, file: ReadableFile) -> Iterator[Decided]:
-        known = self.decisions.start_offset
-        position = 0 if known is None else seek(segment, file, ReadOptions(start_offset=known))[0]
-        begin, end = seek(segment, file, self._options) if segment.path in self._wanted else (NO_BOUND, NO_BOUND)
+        start_offset = self.decisions.start_offset
+        position = 0 if start_offset is None else seek(segment, file, ReadOptions(start_offset=start_offset))[0]
+        begin, end = seek(segment, file, self._options) if segment.path in self._relevant else (NO_BOUND, NO_BOUND)
         if position < begin and not self._is_behind_bounds(segment):
             position = self._look(number, file, position, begin, is_wanted=False)
         while position < min(end, file.size):
@@ -178,22 +178,22 @@ class MetadataWalk:
     ) -> Generator[Decided, None, int]:
         """Decode up to a position, or until too much is waiting; return the position reached."""
         reader = ValueReader(file, position, end, self._options)
-        found: list[Fault] = []
+        damage_of_block: list[Fault] = []
         damage: list[Fault] = []  # the last of it
-        for block in reader.blocks(found):
+        for block in reader.blocks(damage_of_block):
             self._waiting.append(_Waiting(number, position, block.markers, block))
             position = block.markers.position
             self.decisions.keep(self.decisions.add(number, file, block.markers))
-            self._note(self._within_bounds(segment, file, found))
-            damage = found[-1:] or damage
-            found.clear()
+            self._note(self._within_bounds(segment, file, damage_of_block))
+            damage = damage_of_block[-1:] or damage
+            damage_of_block.clear()
             yield from self._decided()
             if self._waits_too_long:
                 for one in self._waiting:
                     one.block = None
                 return position
-        self._note(self._within_bounds(segment, file, found))
-        at_end = end_fault(segment, reader.decoder, found or damage, file, self._options)
+        self._note(self._within_bounds(segment, file, damage_of_block))
+        at_end = end_fault(segment, reader.decoder, damage_of_block or damage, file, self._options)
         self._note([] if at_end is None else [at_end])
         return end
 
@@ -217,13 +217,13 @@ class MetadataWalk:
             self._advance(one.end - one.start)
 
     def _again(self, segment: Segment, one: _Waiting, view: MetadataView) -> Iterator[Decided]:
-        found: list[Fault] = []
+        of_reader: list[Fault] = []
         missing: list[Fault] = []
         with segment_file(segment, missing, strict=False) as file:
-            for block in ValueReader(file, one.start, one.end, self._options).blocks(found):
+            for block in ValueReader(file, one.start, one.end, self._options).blocks(of_reader):
                 yield Decided(segment, block, view)
             if one.faults is None:
-                self._faults += self._within_bounds(segment, file, found)
+                self._faults += self._within_bounds(segment, file, of_reader)
         self._faults += missing
 
     def _note(self, faults: list[Fault]) -> None:
@@ -232,9 +232,9 @@ class MetadataWalk:
         noted = self._faults if noted is None else noted
         noted += faults
 
-    def _within_bounds(self, segment: Segment, file: ReadableFile, found: list[Fault]) -> list[Fault]:
+    def _within_bounds(self, segment: Segment, file: ReadableFile, of_reader: list[Fault]) -> list[Fault]:
         """Return the read faults of batches within the bounds, or of the rest of the file."""
-        return [located(segment, fault) for fault in found if not self._is_beside_bounds(file, fault)]
+        return [located(segment, fault) for fault in of_reader if not self._is_beside_bounds(file, fault)]
 
     def _is_beside_bounds(self, file: ReadableFile, fault: Fault) -> bool:
         start, end = self._options.start_offset, self._options.end_offset

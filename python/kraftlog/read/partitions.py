@@ -98,8 +98,8 @@ class Replica:
         if self.kind is ReplicaKind.REMOTE:
             return None
         properties = self._properties(self.directory / META_PROPERTIES)
-        found = properties.get("node.id", properties.get("broker.id", ""))
-        return int(found) if found.isdecimal() else None
+        node_id = properties.get("node.id", properties.get("broker.id", ""))
+        return int(node_id) if node_id.isdecimal() else None
 
     @cached_property
     def cluster_id(self) -> str | None:
@@ -196,11 +196,11 @@ class Partition:
         others = [one for one in self.replicas if one is not line and one.is_read and line.is_read]
         rest = [one for one in others if (one.topic_id or line.topic_id) == (line.topic_id or one.topic_id)]
         same = [one for one in rest if one.end.last_epoch == line.end.last_epoch != NO_EPOCH]
-        found = [(one, min(one.end.end_offset, line.end.end_offset)) for one in same]
+        agreeing = [(one, min(one.end.end_offset, line.end.end_offset)) for one in same]
         rest = [one for one in rest if one not in same]
         if rest:
             lineage = line.lineage
-            for one, until in found:
+            for one, until in agreeing:
                 lineage = lineage.continued(one.lineage, until)
             while rest:
                 one = max(rest, key=lambda one: lineage.common_epoch(one.lineage))
@@ -209,9 +209,9 @@ class Partition:
                 parts_at = lineage.agrees_until(one.lineage)
                 if parts_at is not None:
                     lineage = lineage.continued(one.lineage, parts_at)
-                    found.append((one, parts_at))
+                    agreeing.append((one, parts_at))
                 rest.remove(one)
-        return tuple(found)
+        return tuple(agreeing)
 
     @property
     def folder(self) -> LogPath:
@@ -256,9 +256,9 @@ class Partition:
             Whether records of the others before the start of the line are read from there, which has its own note.
         """
         others = [one for one in self.replicas if one is not self.line]
-        found = [note for one in others if (note := self._note(one, heals=heals))]
+        notes = [note for one in others if (note := self._note(one, heals=heals))]
         damaged = [(one.directory, one.faults) for one in self.replicas if one.faults]
-        return found + [f"{directory}: {faults[0].message}" for directory, faults in damaged]
+        return notes + [f"{directory}: {faults[0].message}" for directory, faults in damaged]
 
     def _note(self, other: Replica, *, heals: bool) -> str:
         line, where = self.line, f"{self.topic}-{self.partition}: read from {self.line.directory}; {other.directory}"
@@ -291,12 +291,12 @@ def by_partition(segments: Iterable[Segment]) -> list[list[Segment]]:
 
 def replicas_of(segments: Iterable[Segment]) -> list[list[Replica]]:
     """Return the replicas of each partition. Files outside a partition's folder, and single files, are not replicas."""
-    found: dict[TopicPartition | int, list[Replica]] = {}
+    replicas: dict[TopicPartition | int, list[Replica]] = {}
     for number, group in enumerate(by_partition(segments)):
         of = group[0].topic_partition
         is_alone = of is None or group[0].state or group[0].base_offset is None
-        found.setdefault(number if is_alone or of is None else of, []).append(Replica(group))
-    return list(found.values())
+        replicas.setdefault(number if is_alone or of is None else of, []).append(Replica(group))
+    return list(replicas.values())
 
 
 def topics_of(segments: Iterable[Segment]) -> list[str]:

@@ -100,8 +100,8 @@ def plan(segments: list[Segment], options: ReadOptions, range_bytes: int | None)
     """Return the ranges to read, in order; one per segment if ``range_bytes`` is None."""
     for is_remote, group in groupby(relevant(segments, options), lambda segment: isinstance(segment.path, RemotePath)):
         if is_remote:
-            for segment, found in stretches(list(group), options, range_bytes):
-                yield from (Range(segment, start, end, start == found[0][0]) for start, end in found)
+            for segment, positions in stretches(list(group), options, range_bytes):
+                yield from (Range(segment, start, end, start == positions[0][0]) for start, end in positions)
         else:
             for segment in group:
                 yield from _plan_local(segment, options, range_bytes)
@@ -109,12 +109,12 @@ def plan(segments: list[Segment], options: ReadOptions, range_bytes: int | None)
 
 def plan_at_once(segments: list[Segment], options: ReadOptions, range_bytes: int | None) -> Iterator[Range]:
     """Return the result of ``plan`` for callers that read afterwards: segments are divided in parallel."""
-    wanted = list(relevant(segments, options))
-    looked_into = [segment for segment in wanted if not _is_taken_whole(segment, options, range_bytes)]
-    if len(looked_into) < 2 or any(isinstance(segment.path, RemotePath) for segment in wanted):
-        yield from plan(wanted, options, range_bytes)  # remote ones have threads of their own there
+    chosen = list(relevant(segments, options))
+    looked_into = [segment for segment in chosen if not _is_taken_whole(segment, options, range_bytes)]
+    if len(looked_into) < 2 or any(isinstance(segment.path, RemotePath) for segment in chosen):
+        yield from plan(chosen, options, range_bytes)  # remote ones have threads of their own there
         return
-    for ranges in in_order(lambda one: list(_plan_local(one, options, range_bytes)), wanted, SEGMENTS_AT_ONCE):
+    for ranges in in_order(lambda one: list(_plan_local(one, options, range_bytes)), chosen, SEGMENTS_AT_ONCE):
         yield from ranges
 
 

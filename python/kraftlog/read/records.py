@@ -49,7 +49,7 @@ def read_range(
     options = read.options.from_log_start(part.segment.log_start_offset)
     segment = part.segment
     origin = Origin(segment.topic, segment.partition, part.transactions)
-    found: list[Fault] = []
+    of_decoder: list[Fault] = []
     position = part.start
     with segment_file(segment, read.faults, strict=options.strict) as file:
         reading_until(file, part.end)
@@ -57,7 +57,7 @@ def read_range(
         plan = DecodePlan(arrow_schema, options, origin, every_batch=observe is not None)
         decoder = RecordDecoder(file, part.start, part.end, plan, follows=follows)
         try:
-            for batch in decoder.batches(found, observe):
+            for batch in decoder.batches(of_decoder, observe):
                 yield _in_its_file(batch, segment) if segment.first_byte else batch
                 read.advance(decoder.position - position)
                 position = decoder.position
@@ -67,8 +67,8 @@ def read_range(
         except RecordError as error:
             raise relocated(segment, error) from None
         finally:
-            read.faults.extend(located(segment, fault) for fault in found)
-        at_end = end_fault(segment, decoder, found, file, options)
+            read.faults.extend(located(segment, fault) for fault in of_decoder)
+        at_end = end_fault(segment, decoder, of_decoder, file, options)
         if at_end is not None:
             read.add(at_end)
         read.notes.extend(notes_of(segment, decoder, file))
@@ -154,9 +154,9 @@ def torn_tail_note(segment: Segment, torn_at: int, file: ReadableFile) -> Iterat
         header = file.read(torn_at, min(torn_at + OFFSET_AND_LENGTH, file.size))
         batch_length = int.from_bytes(header[8:], signed=True)
         if batch_length:  # else nothing was written there yet
-            left = file.size - torn_at
+            bytes_left = file.size - torn_at
             yield (
-                f"{segment.name}: {left} bytes at byte {torn_at + (segment.first_byte or 0)}, the end of the file, "
-                "hold no complete batch; "
+                f"{segment.name}: {bytes_left} bytes at byte {torn_at + (segment.first_byte or 0)}, the end of the "
+                "file, hold no complete batch; "
                 "a broker that recovers the log cuts them off, and `kraftlog recover` shows it"
             )

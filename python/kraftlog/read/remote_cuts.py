@@ -40,27 +40,27 @@ def stretches(
             return [(0, NO_BOUND)]
         assert isinstance(segment.path, RemotePath)
         try:
-            found = disk().open(segment.path, segment.size)
-            start, end = seek(segment, found, options)
-            if range_bytes is None or min(end, found.size) - start <= range_bytes:
+            file = disk().open(segment.path, segment.size)
+            start, end = seek(segment, file, options)
+            if range_bytes is None or min(end, file.size) - start <= range_bytes:
                 return [(start, end)]
-            return _cut(segment, found, start, end, range_bytes)
+            return _cut(segment, file, start, end, range_bytes)
         except OSError:
             return [(0, NO_BOUND)]  # the reader of this range reports the fault
 
     yield from zip(segments, in_order(one, segments, SEGMENTS_AT_ONCE), strict=True)
 
 
-def _cut(segment: Segment, found: InputFile, start: int, end: int, range_bytes: int) -> list[Stretch]:
+def _cut(segment: Segment, file: InputFile, start: int, end: int, range_bytes: int) -> list[Stretch]:
     index = index_entries(segment)
     if index is None:
         return [(start, end)]
     offsets, positions = index
     cuts = [start]
     at = int(np.searchsorted(positions, start + range_bytes))
-    while at < len(positions) and positions[at] < min(end, found.size):
+    while at < len(positions) and positions[at] < min(end, file.size):
         position = int(positions[at])
-        if indexed_batch(found, offsets, positions, at) is not None:
+        if indexed_batch(file, offsets, positions, at) is not None:
             cuts.append(position)
         at = int(np.searchsorted(positions, position + range_bytes))
     return list(pairwise([*cuts, end]))

@@ -20,7 +20,7 @@ class ReplicaCheckpoints:
 
     def __init__(self, faults: list[Fault]) -> None:
         self._faults = faults
-        self._known: dict[LogPath, dict[tuple[str, int], int] | None] = {}
+        self._offsets: dict[LogPath, dict[tuple[str, int], int] | None] = {}
 
     def high_watermark(self, replica: Replica) -> int | None:
         """Return the last high watermark that the broker has recorded; otherwise None."""
@@ -48,9 +48,9 @@ class ReplicaCheckpoints:
         if replica.kind is not ReplicaKind.LIVE or of is None:
             return False, None
         path = replica.directory / name
-        if path not in self._known:
-            self._known[path] = self._read(path)
-        offsets = self._known[path]
+        if path not in self._offsets:
+            self._offsets[path] = self._read(path)
+        offsets = self._offsets[path]
         return offsets is not None, None if offsets is None else offsets.get(of)
 
     def _read(self, path: LogPath) -> dict[tuple[str, int], int] | None:

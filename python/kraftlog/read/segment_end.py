@@ -74,9 +74,11 @@ def _cut_off_batch(segment: Segment, torn_at: int, file: ReadableFile) -> Fault 
     header = file.read(torn_at, min(torn_at + OFFSET_AND_LENGTH, file.size))
     if not any(header):
         return None
-    left = file.size - torn_at
-    message = f"batch at byte {torn_at}: expected a whole batch before the next segment, found {left} bytes of one"
-    return located(segment, Fault(CUT_OFF, message, torn_at, left))
+    bytes_left = file.size - torn_at
+    message = (
+        f"batch at byte {torn_at}: expected a whole batch before the next segment, found {bytes_left} bytes of one"
+    )
+    return located(segment, Fault(CUT_OFF, message, torn_at, bytes_left))
 
 
 def _missing_batches(

@@ -118,12 +118,12 @@ def _from_headers(file: ReadableFile, one: HeaderPass) -> SegmentTransactions:
     A damaged header may appear to open a transaction, which would hide all later records. If a transaction that is open
     at the end starts with a bad batch, and no snapshot contains it, the scan is repeated with verified crcs.
     """
-    found = _walk(file, one, check_all=False)
-    for row in found.opened:
+    transactions = _walk(file, one, check_all=False)
+    for row in transactions.opened:
         is_confirmed = (int(row["producer_id"]), int(row["first_offset"])) in one.confirmed
         if not is_confirmed and not _is_sound(file, int(row["first_position"])):
             return _walk(file, one, check_all=True)
-    return found
+    return transactions
 
 
 def _walk(file: ReadableFile, one: HeaderPass, *, check_all: bool) -> SegmentTransactions:

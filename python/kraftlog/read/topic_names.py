@@ -37,7 +37,7 @@ class TopicNames(Mapping[str, str]):
 
     @cached_property
     def _names(self) -> dict[str, str]:
-        found: dict[str, str] = {}
+        names: dict[str, str] = {}
         named: set[str] = set()
         for segment in {one.folder: one for one in self._segments}.values():
             if segment.topic is None or segment.topic in named:
@@ -50,6 +50,6 @@ class TopicNames(Mapping[str, str]):
                 self._faults.append(located(segment, Fault("bad_checkpoint", str(error))))
                 continue
             if topic_id is not None:
-                found[topic_id] = segment.topic
+                names[topic_id] = segment.topic
                 named.add(segment.topic)
-        return found
+        return names

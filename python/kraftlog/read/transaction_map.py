@@ -136,20 +136,20 @@ class TransactionMap:
         self._cut_bytes = cut_bytes
         self._fold = fold
         self._opened: dict[int, Opened | None] = {}
-        self._found: dict[int, SegmentTransactions] = {}
+        self._by_number: dict[int, SegmentTransactions] = {}
         self._by_offset: set[int] = set()
         self._need_headers: set[int] = set()
         self._noted: set[int] = set()
 
     def found(self, number: int) -> SegmentTransactions:
         """Return the transactions of a segment."""
-        if number not in self._found:
+        if number not in self._by_number:
             self.fill([number])
-        return self._found[number]
+        return self._by_number[number]
 
     def is_known(self, number: int) -> bool:
         """Whether the transactions of a segment are known; true after the last segment."""
-        return number in self._found or number >= len(self.segments)
+        return number in self._by_number or number >= len(self.segments)
 
     @property
     def why_headers(self) -> str:
@@ -162,17 +162,17 @@ class TransactionMap:
 
     def header_passes(self, numbers: Sequence[int]) -> list[int]:
         """Return the segments that require a pass over their headers; the files next to all of them are read."""
-        new = [number for number in numbers if number not in self._found and number not in self._need_headers]
+        new = [number for number in numbers if number not in self._by_number and number not in self._need_headers]
         self._read_snapshots(new)
         if self._by_files:
             closed = [number for number in new if number + 1 < len(self.segments)]
             some = len(closed) > 1
-            told = in_order(self._from_files, closed, FILES_AT_ONCE) if some else map(self._from_files, closed)
-            known = {number: one for number, one in zip(closed, told, strict=True) if one is not None}
-            self._found |= known
-            self._by_offset |= known.keys()
-        self._need_headers |= {number for number in new if number not in self._found}
-        return [number for number in numbers if number not in self._found]
+            of_files = in_order(self._from_files, closed, FILES_AT_ONCE) if some else map(self._from_files, closed)
+            by_number = {number: one for number, one in zip(closed, of_files, strict=True) if one is not None}
+            self._by_number |= by_number
+            self._by_offset |= by_number.keys()
+        self._need_headers |= {number for number in new if number not in self._by_number}
+        return [number for number in numbers if number not in self._by_number]
 
     def header_pass(self, number: int) -> HeaderPass:
         """Return the required pass over the headers of a segment."""
@@ -185,9 +185,9 @@ class TransactionMap:
         if todo:
             self.take(todo, self._fold([self.header_pass(number) for number in todo]))
 
-    def take(self, numbers: Sequence[int], found: Iterable[SegmentTransactions]) -> None:
+    def take(self, numbers: Sequence[int], transactions: Iterable[SegmentTransactions]) -> None:
         """Add the results of passes over headers."""
-        self._found |= zip(numbers, found, strict=True)
+        self._by_number |= zip(numbers, transactions, strict=True)
 
     def along(self, first: int, *, keep: bool = True) -> Iterator[Step]:
         """Merge the transactions of segments, from one of them to the end of the log.
@@ -204,14 +204,14 @@ class TransactionMap:
             opened = {one.producer_id: one for one in step.opened}
             yield step
             if not keep:
-                del self._found[number]
+                del self._by_number[number]
 
     def _joined(self, number: int, opened: dict[int, OpenTransaction]) -> Step:
-        found = self.found(number)
-        if found.missing is not None and number not in self._noted:
+        transactions = self.found(number)
+        if transactions.missing is not None and number not in self._noted:
             self._noted.add(number)
-            self._note(found.missing)
-        return _join(number, found, opened, self._opened.get(number + 1), every=self._every)
+            self._note(transactions.missing)
+        return _join(number, transactions, opened, self._opened.get(number + 1), every=self._every)
 
     def note_damaged_markers(self, number: int, position: int, offset: int) -> None:
         """Note the damaged markers of a segment that begin at or after a byte or an offset.
@@ -259,18 +259,19 @@ class TransactionMap:
 
     def _open_before(self, number: int) -> dict[int, OpenTransaction]:
         """Return the transactions that are open at the start of a segment."""
-        known = number
-        while (told := self._told(known)) is None and known > 0:
-            known -= 1
+        border = number
+        while (of_snapshot := self._of_snapshot(border)) is None and border > 0:
+            border -= 1
         opened = {
-            producer: OpenTransaction(producer, first, place_of(known) - 1) for producer, first in (told or {}).items()
+            producer: OpenTransaction(producer, first, place_of(border) - 1)
+            for producer, first in (of_snapshot or {}).items()
         }
-        self.fill(range(known, number))
-        for at in range(known, number):
+        self.fill(range(border, number))
+        for at in range(border, number):
             opened = {one.producer_id: one for one in self._joined(at, opened).opened}
         return opened
 
-    def _told(self, border: int) -> Opened | None:
+    def _of_snapshot(self, border: int) -> Opened | None:
         self._read_snapshots([border])
         return self._opened[border]
 
@@ -307,25 +308,36 @@ class TransactionMap:
 
 
 def _join(
-    number: int, found: SegmentTransactions, before: dict[int, OpenTransaction], told: Opened | None, *, every: bool
+    number: int,
+    transactions: SegmentTransactions,
+    before: dict[int, OpenTransaction],
+    of_snapshot: Opened | None,
+    *,
+    every: bool,
 ) -> Step:
     """Merge a segment's transactions with the open ones before it; compare the result with the next snapshot."""
     border = place_of(number + 1)
-    if found.missing is not None:
-        undecided = [one for one in before.values() if told is None or told.get(one.producer_id) != one.first_offset]
-        kept = {one.producer_id: one for one in before.values() if one not in undecided}
+    if transactions.missing is not None:
+        undecided = [
+            one
+            for one in before.values()
+            if of_snapshot is None or of_snapshot.get(one.producer_id) != one.first_offset
+        ]
+        still_open = {one.producer_id: one for one in before.values() if one not in undecided}
         new = [
             OpenTransaction(producer, first, border, number)
-            for producer, first in (told or {}).items()
-            if producer not in kept
+            for producer, first in (of_snapshot or {}).items()
+            if producer not in still_open
         ]
         # with all transactions known it holds records back behind the border, too, and is not taken for a later one
         rows = open_rows(undecided, FOREVER if every else border)
-        return Step(number, rows, [*kept.values(), *new], undecided)
-    ended, ends_in_it = _ended(number, found, before, every=every)
+        return Step(number, rows, [*still_open.values(), *new], undecided)
+    ended, ends_in_it = _ended(number, transactions, before, every=every)
     rest = {producer: one for producer, one in before.items() if producer not in ends_in_it}
-    if not found.has_positions:  # the snapshot behind it says what is open there
-        begun = dict(zip(found.opened["producer_id"].tolist(), found.opened["first_offset"].tolist(), strict=True))
+    if not transactions.has_positions:  # the snapshot behind it says what is open there
+        begun = dict(
+            zip(transactions.opened["producer_id"].tolist(), transactions.opened["first_offset"].tolist(), strict=True)
+        )
         opened = {
             producer: rest[producer]
             if producer in rest and rest[producer].first_offset == first
@@ -334,32 +346,32 @@ def _join(
         }
         return Step(number, ended, list(opened.values()))
     opened = rest
-    for producer, first, position in found.opened.tolist():
+    for producer, first, position in transactions.opened.tolist():
         if producer not in opened:
             opened[producer] = OpenTransaction(producer, first, place_of(number, position))
-    if told is not None:
+    if of_snapshot is not None:
         # what the snapshot does not name has ended; how is lost, to damage or to compaction, and holds nothing back
-        lost = [one for producer, one in opened.items() if producer not in told]
+        lost = [one for producer, one in opened.items() if producer not in of_snapshot]
         ended = np.concatenate((ended, open_rows(lost, border, NONE)))
         opened = {
             producer: opened[producer]._replace(first_offset=first)
             if producer in opened
             else OpenTransaction(producer, first, border, number)
-            for producer, first in told.items()
+            for producer, first in of_snapshot.items()
         }
     return Step(number, ended, list(opened.values()))
 
 
 def _ended(
-    number: int, found: SegmentTransactions, before: dict[int, OpenTransaction], *, every: bool
+    number: int, transactions: SegmentTransactions, before: dict[int, OpenTransaction], *, every: bool
 ) -> tuple[Joined, set[int]]:
     """Return the transactions that ended in a segment, and their producers."""
-    rows = found.ended
+    rows = transactions.ended
     joined = np.empty(len(rows), JOINED_DTYPE)
     for name in ("producer_id", "first_offset", "marker_offset", "state"):
         joined[name] = rows[name]
     has_data = np.ones(len(rows), bool)
-    if found.has_positions:
+    if transactions.has_positions:
         joined["first_place"] = place_of(number) + rows["first_position"]
         joined["marker_place"] = place_of(number) + rows["marker_position"]
         has_data = rows["first_position"] >= 0
@@ -369,7 +381,7 @@ def _ended(
     producers, first = np.unique(rows["producer_id"], return_index=True)
     for producer, at in zip(producers.tolist(), first.tolist(), strict=True):
         one = before.get(producer)
-        if one is not None and (found.has_positions or rows["first_offset"][at] == one.first_offset):
+        if one is not None and (transactions.has_positions or rows["first_offset"][at] == one.first_offset):
             joined["first_offset"][at], joined["first_place"][at] = one.first_offset, one.place
             has_data[at] = True
             ends_in_it.add(producer)
