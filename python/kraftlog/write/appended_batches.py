@@ -25,10 +25,10 @@ def headers_of(batches: memoryview) -> Headers:
     if not len(batches):
         return np.zeros(0, HEADER_DTYPE)
     scan = HeaderScan(batches)
-    found = list(scan.headers(strict=True))
+    blocks = list(scan.headers(strict=True))
     if scan.torn_at >= 0:
         raise ValueError(f"{len(batches) - scan.torn_at} bytes at the end are a truncated batch")
-    return found[0] if len(found) == 1 else np.concatenate(found)
+    return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
 
 
 def largest_batch(batches: Buffer) -> int:

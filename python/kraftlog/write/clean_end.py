@@ -48,7 +48,7 @@ def clean_log_end(folder: Path, recovery_point: int | None) -> LogEnd | None:
         return None
     epochs = LeaderEpochs(folder, recovery_point + 1, ())
     try:
-        known = read_producer_snapshot(segment_file(folder, recovery_point, "snapshot")) if recovery_point else []
+        states = read_producer_snapshot(segment_file(folder, recovery_point, "snapshot")) if recovery_point else []
     except (OSError, CorruptRecordError):
         return None
     if recovery_point and not epochs.is_in_file:
@@ -64,7 +64,7 @@ def clean_log_end(folder: Path, recovery_point: int | None) -> LogEnd | None:
         0,
         state.index.interval_bytes,
         epochs,
-        LogProducers(known),
+        LogProducers(states),
         is_closed=True,
     )
 
@@ -96,10 +96,10 @@ def _entries(segment: Segment, kind: str) -> Entries | None:
 def _tail(segment: Segment, position: int) -> Headers | None:
     """Return the headers from a batch on; None unless all are whole up to the end of the file."""
     scan = HeaderScan(disk().open(segment.local_path), position)
-    found = list(scan.headers())
-    if scan.faults or scan.torn_at >= 0 or not found:
+    blocks = list(scan.headers())
+    if scan.faults or scan.torn_at >= 0 or not blocks:
         return None
-    return np.concatenate(found)
+    return np.concatenate(blocks)
 
 
 def _interval(index: Entries) -> int:

@@ -41,7 +41,7 @@ def aborted_transactions(log: Sequence[Segment]) -> list[Aborted]:
     RecordError
         When a batch is damaged: it may be the marker that ends a transaction.
     """
-    found: list[Aborted] = []
+    aborted: list[Aborted] = []
     fold = TransactionFold()
     for segment in log:
         file = disk().open(segment.path, segment.size)
@@ -49,10 +49,10 @@ def aborted_transactions(log: Sequence[Segment]) -> list[Aborted]:
             for headers in HeaderScan(file, check_crc=True).headers(strict=True):
                 ended = fold.add(headers)
                 ended = ended[(ended["state"] == ABORTED) & (ended["first_offset"] != NONE)]
-                found += map(Aborted, *(ended[name].tolist() for name in Aborted._fields))
+                aborted += map(Aborted, *(ended[name].tolist() for name in Aborted._fields))
         finally:
             file.close()
-    return found
+    return aborted
 
 
 class CleanedTransactions:
@@ -76,13 +76,13 @@ class CleanedTransactions:
 
         These are batches of aborted transactions, and markers whose transaction has no data left.
         """
-        found = np.zeros(len(headers), bool)
+        drops = np.zeros(len(headers), bool)
         for at in np.flatnonzero(headers["attributes"] & (TRANSACTIONAL_BIT | CONTROL_BIT) != 0).tolist():
             header = headers[at]
             self._take_aborted(header)
             is_control = header["attributes"] & CONTROL_BIT
-            found[at] = self._drops_marker(header) if is_control else self._drops_batch(header)
-        return found
+            drops[at] = self._drops_marker(header) if is_control else self._drops_batch(header)
+        return drops
 
     def _drops_batch(self, header: np.void) -> bool:
         producer_id = int(header["producer_id"])

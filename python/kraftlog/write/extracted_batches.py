@@ -139,13 +139,13 @@ class ExtractedBatches:
         with segment_file(segment, self.faults, strict=options.strict) as file:
             scan = HeaderScan(file, part.start, part.end, check_crc=True)
             at_once = _at_once(file, part.start)
-            for found in scanned(segment, scan, self.faults, strict=options.strict, at_once=at_once):
-                headers = self._sound(segment, found)
+            for scanned_headers in scanned(segment, scan, self.faults, strict=options.strict, at_once=at_once):
+                headers = self._sound(segment, scanned_headers)
                 if not len(headers):
                     continue
                 chosen = self._chosen(headers, options, view)
                 yield from self._copied(segment, file, headers if chosen.all() else headers[chosen], options)
-                self._on_progress(int(ends(found)[-1] - found["position"][0]))
+                self._on_progress(int(ends(scanned_headers)[-1] - scanned_headers["position"][0]))
             at_end = end_fault(segment, scan, scan.faults, file, options)
             if at_end is not None:
                 self._note(at_end)
@@ -219,9 +219,9 @@ class ExtractedBatches:
 
     def _chosen(self, headers: Headers, options: ReadOptions, view: ProducerView | None) -> np.ndarray:
         """Return which batches have records to copy."""
-        kept = within(headers, options)
-        is_all = len(kept) == len(headers)
-        chosen = np.ones(len(headers), bool) if is_all else np.isin(headers["position"], kept["position"])
+        is_chosen = within(headers, options)
+        is_all = len(is_chosen) == len(headers)
+        chosen = np.ones(len(headers), bool) if is_all else np.isin(headers["position"], is_chosen["position"])
         is_control = headers["attributes"] & CONTROL_BIT != 0
         if view is not None:
             chosen &= ~view.hides(headers)
@@ -284,13 +284,13 @@ class ExtractedBatches:
         """Return the records of a batch within the bounds."""
         faults: list[Fault] = []
         every = _offsets(data, ReadOptions(max_decompressed_bytes=options.max_decompressed_bytes), faults)
-        wanted = _offsets(data, replace(options, isolation_level=READ_UNCOMMITTED, strict=False), [])
+        offsets = _offsets(data, replace(options, isolation_level=READ_UNCOMMITTED, strict=False), [])
         if faults or len(every) != header["records_count"]:
             for fault in faults or [Fault("bad_records_count", f"{len(every)} records can be read")]:
                 position = int(header["position"])
                 self._note(located(segment, replace(fault, position=position, size_in_bytes=len(data))))
             return
-        keeps = np.isin(every, wanted)
+        keeps = np.isin(every, offsets)
         if not keeps.any():
             return
         base_offset, count = int(header["base_offset"]), int(keeps.sum())
@@ -321,5 +321,5 @@ def _at_once(file: ReadableFile, start: int) -> int:
 def _offsets(batch: bytes, options: ReadOptions, faults: list[Fault]) -> np.ndarray:
     """Return the offsets of a batch's records within bounds."""
     decoder = RecordDecoder(batch, 0, NO_BOUND, DecodePlan(RECORDS.select(["offset"]), options))
-    found = [rows.column("offset").to_numpy() for rows in decoder.batches(faults)]
-    return np.concatenate(found) if found else np.empty(0, np.int64)
+    offsets = [rows.column("offset").to_numpy() for rows in decoder.batches(faults)]
+    return np.concatenate(offsets) if offsets else np.empty(0, np.int64)

@@ -123,18 +123,18 @@ class LogCleaner:
 
         Keys that did not fit into this map were in earlier ones, and the records that those supersede are noted.
         """
-        found, latest, dirty = self._new_map(), NONE, self._dirty()
+        offset_map, latest, dirty = self._new_map(), NONE, self._dirty()
         transactions = self._transactions_from(dirty)
         for segment in dirty:
             for window in _windows(segment):
                 keys, offsets = window.keys()
-                wanted = ~np.repeat(transactions.drops(window.headers), window.counts)
+                is_mapped = ~np.repeat(transactions.drops(window.headers), window.counts)
                 taken = 0
-                while (taken := found.put(keys, offsets, wanted, taken)) < len(offsets):
-                    self._superseded.add(found, self._segments, int(offsets[taken]))
-                    found = self._new_map()
+                while (taken := offset_map.put(keys, offsets, is_mapped, taken)) < len(offsets):
+                    self._superseded.add(offset_map, self._segments, int(offsets[taken]))
+                    offset_map = self._new_map()
                 latest = int(last_offsets(window.headers)[-1])
-        return found, latest
+        return offset_map, latest
 
     def _new_map(self) -> OffsetMap:
         return OffsetMap(self._options.dedupe_buffer_size)
@@ -155,19 +155,19 @@ class LogCleaner:
         has_horizon = headers["attributes"] & DELETE_HORIZON_BIT != 0
         is_over = has_horizon & (headers["base_timestamp"] <= now)
         keeps, tombstones = self._kept(window, may_go, is_over)
-        kept, kept_tombstones = window.sums(keeps), window.sums(keeps & tombstones)
+        records_count, kept_tombstones = window.sums(keeps), window.sums(keeps & tombstones)
         records = headers["records_count"]
-        kept[is_control] = np.where(may_go & is_over, 0, records)[is_control]
-        begins_horizon = ~has_horizon & ((kept_tombstones > 0) | (is_control & may_go & (kept > 0)))
-        stays = (kept > 0) | self._are_last(headers)
-        is_copied = stays & (kept == records) & ~begins_horizon
+        records_count[is_control] = np.where(may_go & is_over, 0, records)[is_control]
+        begins_horizon = ~has_horizon & ((kept_tombstones > 0) | (is_control & may_go & (records_count > 0)))
+        stays = (records_count > 0) | self._are_last(headers)
+        is_copied = stays & (records_count == records) & ~begins_horizon
         for is_run, first, end in _runs(is_copied):
             if is_run:
                 yield window.data[window.starts[first] : window.stops[end - 1]]
                 continue
             for at in (np.flatnonzero(stays[first:end]) + first).tolist():
                 batch = window.data[window.starts[at] : window.stops[at]]
-                if not kept[at]:
+                if not records_count[at]:
                     yield empty_batch(batch)
                     continue
                 horizon = int(headers["base_timestamp"][at]) if has_horizon[at] else None
@@ -190,10 +190,10 @@ class LogCleaner:
     def _are_last(self, headers: Headers) -> _Flags:
         """Return which batches end at the end of the cleaned segments, or are the last ones of their producers."""
         last, is_control = last_offsets(headers), headers["attributes"] & CONTROL_BIT != 0
-        found = np.zeros(len(headers), bool) if self._end is None else last + 1 == self._end
+        are_last = np.zeros(len(headers), bool) if self._end is None else last + 1 == self._end
         for at in np.flatnonzero(is_control | np.isin(last, self._last_of_producers)).tolist():
-            found[at] |= self._is_last_of_producer(headers[at], int(last[at]))
-        return found
+            are_last[at] |= self._is_last_of_producer(headers[at], int(last[at]))
+        return are_last
 
     def _is_last_of_producer(self, header: np.void, last_offset: int) -> bool:
         state = self._producers.get(int(header["producer_id"]))

@@ -123,30 +123,36 @@ def find_log_end(
     segments = listed.segments
     interval = shown_interval(segments[-1:]) if index_interval_bytes is None else index_interval_bytes
     first = _first_to_check(segments, recovery_point)
-    kept, behind = segments, list[Segment]()
+    sound_segments, behind = segments, list[Segment]()
     checked: list[CheckedSegment] = []
     snapshots = sorted(listed.producer_snapshots) if segments else []
     producers = LogProducers()
     if segments:
         producers = producers_before(folder, segments[:first], snapshots, segments[first].base_offset or 0)
     for at, segment in enumerate(segments[first:], first):
-        found = _check(segment, interval, producers, sound_before)
-        checked.append(found)
+        segment_end = _check(segment, interval, producers, sound_before)
+        checked.append(segment_end)
         later = segments[at + 1 :]
-        if found.state.size == segment.size and found.state.fault is None:
+        if segment_end.state.size == segment.size and segment_end.state.fault is None:
             continue
-        if (later or found.state.sound_behind) and (recovery_point is None or found.state.next_offset < recovery_point):
-            raise _refusal(segment, found.state, len(later))
-        kept, behind = segments[: at + 1], later
+        if (later or segment_end.state.sound_behind) and (
+            recovery_point is None or segment_end.state.next_offset < recovery_point
+        ):
+            raise _refusal(segment, segment_end.state, len(later))
+        sound_segments, behind = segments[: at + 1], later
         break
     next_offset = checked[-1].state.next_offset if checked else start_offset
-    epochs = LeaderEpochs(folder, next_offset + 1, [each for found in checked for each in found.state.epochs])
+    epochs = LeaderEpochs(
+        folder, next_offset + 1, [each for segment_end in checked for each in segment_end.state.epochs]
+    )
     if not epochs.is_in_file:
-        for segment in kept[:first]:
+        for segment in sound_segments[:first]:
             epochs.add(
                 read_segment(segment.local_path, segment.base_offset or 0, interval, sound_before=NO_BOUND).epochs
             )
-    return LogEnd(folder, kept, checked, behind, snapshots, start_offset, interval, epochs, producers, recovery_point)
+    return LogEnd(
+        folder, sound_segments, checked, behind, snapshots, start_offset, interval, epochs, producers, recovery_point
+    )
 
 
 def _first_to_check(segments: list[Segment], recovery_point: int | None) -> int:

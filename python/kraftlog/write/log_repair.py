@@ -50,13 +50,13 @@ def _set_aside_segment(segment: Segment) -> None:
 
 def _superfluous(end: LogEnd) -> list[Path]:
     """Return the snapshots after the end, and, as Kafka removes them, those between segments except the newest."""
-    wanted = {segment.base_offset for segment in end.segments}
-    wanted.add(max((offset for offset in end.snapshots if offset <= end.next_offset), default=0))
-    left = {segment.base_offset for segment in end.behind}  # already renamed
+    base_offsets = {segment.base_offset for segment in end.segments}
+    base_offsets.add(max((offset for offset in end.snapshots if offset <= end.next_offset), default=0))
+    behind = {segment.base_offset for segment in end.behind}  # already renamed
     return [
         segment_file(end.folder, offset, "snapshot")
         for offset in reversed(end.snapshots)
-        if offset not in wanted and offset not in left
+        if offset not in base_offsets and offset not in behind
     ]
 
 

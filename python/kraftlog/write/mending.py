@@ -67,8 +67,8 @@ class Mending:
         self._line = HealedLine(tuple(self._segments))
         self._agreeing = 0
         of = {one.topic_partition for one in self._segments}
-        wanted = [one for one in sources if one.topic_partition is not None and one.topic_partition in of]
-        others = [one for replicas in replicas_of(wanted) for one in replicas]
+        of_partition = [one for one in sources if one.topic_partition is not None and one.topic_partition in of]
+        others = [one for replicas in replicas_of(of_partition) for one in replicas]
         others = [one for one in others if one.folder.absolute() != self._path.absolute()]
         if not others:
             return

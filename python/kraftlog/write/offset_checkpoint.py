@@ -13,7 +13,7 @@ from kraftlog.layout.checkpoints import read_offset_checkpoint
 def set_offsets(path: Path, offsets: Mapping[tuple[str, int], int | None]) -> None:
     """Set the offsets of partitions, or remove them with None; other partitions keep theirs."""
     before = read_offset_checkpoint(path) if disk().entry(path) is not None else {}
-    known = {key: offset for key, offset in {**before, **offsets}.items() if offset is not None}
-    if known != before:
-        rows = "".join(f"{topic} {partition} {offset}\n" for (topic, partition), offset in known.items())
-        write_file(path, f"0\n{len(known)}\n{rows}".encode())
+    merged = {key: offset for key, offset in {**before, **offsets}.items() if offset is not None}
+    if merged != before:
+        rows = "".join(f"{topic} {partition} {offset}\n" for (topic, partition), offset in merged.items())
+        write_file(path, f"0\n{len(merged)}\n{rows}".encode())

@@ -39,7 +39,7 @@ class OffsetMap:
     def __init__(self, most_bytes: int) -> None:
         self._native = native.OffsetMap(int.from_bytes(os.urandom(8)), most_bytes)
 
-    def put(self, keys: pa.BinaryArray, offsets: Offsets, wanted: Flags, row: int) -> int:
+    def put(self, keys: pa.BinaryArray, offsets: Offsets, flags: Flags, row: int) -> int:
         """Add the keys of selected rows from a row on, in the order of the log; null is not a key.
 
         Returns
@@ -47,7 +47,7 @@ class OffsetMap:
         int
             The row whose key does not fit, or the number of rows.
         """
-        return self._native.put(native_values(keys), offsets, wanted.view(np.uint8), row)
+        return self._native.put(native_values(keys), offsets, flags.view(np.uint8), row)
 
     def superseded(self, keys: pa.BinaryArray, offsets: Offsets) -> Flags:
         """Return which rows have a key with a later offset in the map."""

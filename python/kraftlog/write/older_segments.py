@@ -11,13 +11,13 @@ from kraftlog.layout.partition_folder import PartitionFolder
 from kraftlog.layout.producer_snapshot import producer_snapshot_bytes, read_producer_snapshot
 
 
-def forget_producers(folder: Path, offset: int, kept: int) -> None:
+def forget_producers(folder: Path, offset: int, oldest: int) -> None:
     """Keep only one producer in the ``.snapshot`` files from an offset on: the records of the others are deleted."""
     snapshots = PartitionFolder.of(folder).producer_snapshots
     write_files(
         {
             folder / path.name: producer_snapshot_bytes(
-                state for state in read_producer_snapshot(path) if state.producer_id == kept
+                state for state in read_producer_snapshot(path) if state.producer_id == oldest
             )
             for at, path in snapshots.items()
             if at >= offset

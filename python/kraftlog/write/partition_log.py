@@ -157,12 +157,12 @@ class PartitionLog:
                 if not count:
                     self._roll()
                     continue
-                written = headers[: 1 if self._options.fsync == "batch" else count]
-                self._segment.write(view, written)
-                self._take(written)
+                appended = headers[: 1 if self._options.fsync == "batch" else count]
+                self._segment.write(view, appended)
+                self._take(appended)
                 if self._options.fsync == "batch":
                     self._sync()
-                headers = headers[len(written) :]
+                headers = headers[len(appended) :]
             if commit and self._options.fsync == "commit":
                 self._sync()
         except BaseException as error:
@@ -288,8 +288,8 @@ class PartitionLog:
             return None
         path = segment_file(self._folder, segment.base_offset)
         topic, partition = parse_partition_folder(self._folder.name) or (None, None)
-        found = Segment(self._folder, path.name, segment.state.size, segment.base_offset, topic, partition)
-        return found, segment.state.index.position_before(offset)
+        last = Segment(self._folder, path.name, segment.state.size, segment.base_offset, topic, partition)
+        return last, segment.state.index.position_before(offset)
 
     def rest(self) -> None:
         """Close the log file; the next append or sync reopens it."""

@@ -67,13 +67,13 @@ class LogProducers:
         if least_timestamp == EVER:
             return
         states = self.states()
-        kept = [
+        current = [
             state
             for state in states
             if state.last_timestamp >= least_timestamp or state.current_transaction_first_offset is not None
         ]
-        if len(kept) < len(states):
-            self._states = ProducerStates(kept)
+        if len(current) < len(states):
+            self._states = ProducerStates(current)
 
     def snapshot(self) -> bytes:
         """Return a ``.snapshot`` file."""

@@ -47,15 +47,15 @@ def partition_folders(
     ValueError
         When a folder is neither, or is remote.
     """
-    found: dict[Path, Path] = {}
+    folders: dict[Path, Path] = {}
     for path in paths:
         if isinstance(path, RemotePath):
             raise ValueError(f"{path}: expected a local file; others cannot be changed")
         for folder in _below(path):
             topic, partition = names.parse_partition_folder(folder.absolute().name) or (None, None)
             if (topics is None or topic in topics) and (partitions is None or partition in partitions):
-                found.setdefault(folder.resolve(), folder)
-    return sorted(found.values())
+                folders.setdefault(folder.resolve(), folder)
+    return sorted(folders.values())
 
 
 def _below(path: Path) -> list[Path]:

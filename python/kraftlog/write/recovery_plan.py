@@ -189,17 +189,17 @@ class RecoveryPlan:
                 yield self._remove(Path(str(path)), "has no segment")
         yield from self._leader_epochs(rebuild.epochs, end)
 
-    def _leader_epochs(self, found: list[tuple[int, int]], end: int) -> Iterator[Action]:
+    def _leader_epochs(self, of_batches: list[tuple[int, int]], end: int) -> Iterator[Action]:
         path = self._path / LEADER_EPOCHS
         there = self._read(path)
         try:
-            known = read_leader_epochs(path) if there else []
+            of_checkpoint = read_leader_epochs(path) if there else []
         except (OSError, ValueError, CorruptRecordError):
-            known = []
+            of_checkpoint = []
         start = max(self._log_start, self._segments[0].base_offset or 0)
-        epochs = epochs_after_recovery(known, found, start, end)
-        not_written = [entry for entry in known if entry[1] == end and entry not in epochs]
-        if not self._options.write and there and epochs + not_written == known:
+        epochs = epochs_after_recovery(of_checkpoint, of_batches, start, end)
+        not_written = [entry for entry in of_checkpoint if entry[1] == end and entry not in epochs]
+        if not self._options.write and there and epochs + not_written == of_checkpoint:
             reason = "has the epoch of a leader that has not written yet" if not_written else "what the log says"
             yield keep(path, len(there), reason)
         elif there is not None or epochs:

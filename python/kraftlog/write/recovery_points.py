@@ -43,26 +43,26 @@ def record_recovery_points(log_directory: Path, offsets: Mapping[Partition, int]
     offsets : mapping of (str, int) to int
         The offset up to which the log of a partition is on disk.
     """
-    known = read_recovery_points(log_directory)
-    if not offsets.items() <= known.items():
-        _write(log_directory, {**known, **offsets})
+    points = read_recovery_points(log_directory)
+    if not offsets.items() <= points.items():
+        _write(log_directory, {**points, **offsets})
 
 
 def remove_recovery_points(log_directory: Path, partitions: Iterable[Partition]) -> None:
     """Remove the recovery points of partitions, and the file with the last one."""
-    known = read_recovery_points(log_directory)
-    removed = [partition for partition in partitions if known.pop(partition, None) is not None]
+    points = read_recovery_points(log_directory)
+    removed = [partition for partition in partitions if points.pop(partition, None) is not None]
     if not removed:
         return
-    if known:
-        _write(log_directory, known)
+    if points:
+        _write(log_directory, points)
     else:
         delete_file(log_directory / RECOVERY_POINT_FILE)
 
 
-def _write(log_directory: Path, known: Mapping[Partition, int]) -> None:
-    rows = (f"{topic} {partition} {offset:0{_DIGITS}d}\n" for (topic, partition), offset in known.items())
-    write_file(log_directory / RECOVERY_POINT_FILE, f"0\n{len(known)}\n{''.join(rows)}".encode())
+def _write(log_directory: Path, points: Mapping[Partition, int]) -> None:
+    rows = (f"{topic} {partition} {offset:0{_DIGITS}d}\n" for (topic, partition), offset in points.items())
+    write_file(log_directory / RECOVERY_POINT_FILE, f"0\n{len(points)}\n{''.join(rows)}".encode())
 
 
 class RecoveryPointFile:
@@ -75,22 +75,22 @@ class RecoveryPointFile:
 
     def __init__(self, log_directory: Path) -> None:
         self._log_directory = log_directory
-        self._known = read_recovery_points(log_directory)
+        self._points = read_recovery_points(log_directory)
         self._positions: dict[Partition, int] = {}
         self._file: WritableFile | None = None
         self._lock = threading.Lock()
 
     def get(self, partition: Partition) -> int | None:
         """Return the recovery point of a partition; None without one."""
-        return self._known.get(partition)
+        return self._points.get(partition)
 
     def record(self, offsets: Mapping[Partition, int]) -> None:
         """Write recovery points, and sync; unchanged ones cost nothing."""
         with self._lock:
-            if not offsets.items() <= self._known.items():
+            if not offsets.items() <= self._points.items():
                 self._close()
-                record_recovery_points(self._log_directory, {**self._known, **offsets})
-                self._known.update(offsets)
+                record_recovery_points(self._log_directory, {**self._points, **offsets})
+                self._points.update(offsets)
 
     def advance(self, partition: Partition, offset: int) -> None:
         """Write a recovery point in place, without a sync, in case this process is stopped.
@@ -98,12 +98,12 @@ class RecoveryPointFile:
         After a power failure it may be an earlier one, as in a broker, which writes it once a minute.
         """
         with self._lock:
-            if self._known.get(partition) == offset:
+            if self._points.get(partition) == offset:
                 return
-            self._known[partition] = offset
+            self._points[partition] = offset
             if partition not in self._positions:
                 self._close()
-                record_recovery_points(self._log_directory, self._known)
+                record_recovery_points(self._log_directory, self._points)
                 self._open()
             else:
                 assert self._file is not None
@@ -114,7 +114,7 @@ class RecoveryPointFile:
         with self._lock:
             self._close()
             for partition in partitions:
-                self._known.pop(partition, None)
+                self._points.pop(partition, None)
             remove_recovery_points(self._log_directory, partitions)
 
     def close(self) -> None:

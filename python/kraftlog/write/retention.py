@@ -33,7 +33,7 @@ def doomed_segments(
     retention_ms, retention_bytes : int or None
         Limits of age and size; None is unlimited.
     """
-    found = []
+    doomed = []
     for segment, end in segments:
         stamp = NONE if retention_ms is None else largest_timestamp(segment)
         is_old = retention_ms is not None and (0 <= stamp < now - retention_ms or segment.size == 0)
@@ -41,5 +41,5 @@ def doomed_segments(
         if not (end <= log_start_offset or is_old or is_large):
             break
         size -= segment.size
-        found.append(segment)
-    return found
+        doomed.append(segment)
+    return doomed

@@ -103,8 +103,8 @@ def read_segment(
     scan = HeaderScan(file, state.size, check_crc=True)
     for headers in scan.headers():
         if state.fault is None:
-            found = [*scan.faults[:1], *islice(going_back(headers, state.next_offset), 1)]
-            state.fault = min(found, key=lambda fault: fault.position or 0, default=None)
+            faults = [*scan.faults[:1], *islice(going_back(headers, state.next_offset), 1)]
+            state.fault = min(faults, key=lambda fault: fault.position or 0, default=None)
         if state.fault is not None:
             damaged_at = state.fault.position or 0
             state.sound_behind |= bool(((headers["position"] > damaged_at) & (headers["crc_ok"] == 1)).any())
