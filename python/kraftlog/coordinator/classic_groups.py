@@ -39,7 +39,7 @@ def _decoded(records: list[Row]) -> _Blobs:
 
 
 def _row(record: Row, blobs: _Blobs) -> Row:
-    known = blobs if record["protocol_type"] == CONSUMER_PROTOCOL_TYPE else {}
+    protocol_blobs = blobs if record["protocol_type"] == CONSUMER_PROTOCOL_TYPE else {}
     return {
         "group": record["group"],
         "group_type": CLASSIC,
@@ -48,7 +48,7 @@ def _row(record: Row, blobs: _Blobs) -> Row:
         "protocol": record["protocol"] or NO_PROTOCOL,
         "leader": record["leader"],
         "generation_or_epoch": record["generation"],
-        "members": by_member_id(_member(each, known) for each in record["members"]),
+        "members": by_member_id(_member(each, protocol_blobs) for each in record["members"]),
         "target_assignment_epoch": None,
     }
 

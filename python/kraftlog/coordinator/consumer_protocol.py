@@ -34,10 +34,10 @@ def read_blobs(name: str, blobs: Sequence[bytes]) -> list[Row | None]:
     """
     last = BUILT_IN.messages[name].versions.last
     typed = _read(name, [_as_known(blob, last) for blob in blobs]).typed(name)
-    found: list[Row | None] = [None] * len(blobs)
+    rows: list[Row | None] = [None] * len(blobs)
     for at, row in zip(typed.rows.tolist(), typed.fields.to_pylist(), strict=True):
-        found[at] = row
-    return found
+        rows[at] = row
+    return rows
 
 
 def blobs_as_json(name: str, blobs: Sequence[str]) -> list[str]:

@@ -99,8 +99,8 @@ def downgrade_check(
     check = Check(format_name, release, readers(format_name, release), tags(format_name))
     rows: list[tuple[object, ...]] = []
     for (topic, partition), counted in sorted(counts.items(), key=_place):
-        for found, count in _found(check, counted).items():
-            rows.append((topic, partition, *found[:-2], count.records, count.first_offset, *found[-2:]))
+        for finding, count in _found(check, counted).items():
+            rows.append((topic, partition, *finding[:-2], count.records, count.first_offset, *finding[-2:]))
     columns = list(zip(*rows, strict=True)) or [()] * len(COLUMNS)
     return pa.table(
         [pa.array(column, field.type) for column, field in zip(columns, COLUMNS, strict=True)], schema=COLUMNS
@@ -114,20 +114,20 @@ def _place(item: tuple[tuple[str, int | None], RecordCounts]) -> tuple[str, int]
 
 def _found(check: Check, counts: RecordCounts) -> dict[Found, Count]:
     """Return the records that the release does not read, by release, outcome and reason."""
-    found: dict[Found, Count] = {}
+    by_kind: dict[Found, Count] = {}
     for kind, count in counts.kinds.items():
         judged = _judge(check, kind)
         if judged is not None:
             key = Found(
                 _name(check, kind.api_key), _key_version(check, kind.api_key), kind.value_version, None, None, *judged
             )
-            found[key] = count if key not in found else found[key] + count
+            by_kind[key] = count if key not in by_kind else by_kind[key] + count
     for tag, count in counts.tags.items():
         ignored = _ignored(check, tag)
         if ignored is not None:
             name, key_version = _name(check, tag.api_key), _key_version(check, tag.api_key)
-            found[Found(name, key_version, tag.value_version, tag.tag, tag.field, *ignored)] = count
-    return found
+            by_kind[Found(name, key_version, tag.value_version, tag.tag, tag.field, *ignored)] = count
+    return by_kind
 
 
 def _judge(check: Check, kind: Kind) -> tuple[str, str] | None:
@@ -175,9 +175,9 @@ def _ignored(check: Check, kind: TagKind) -> tuple[str, str] | None:
     reader = check.readers.get(kind.api_key)
     if reader is None or kind.value_version not in reader.versions or reader.is_other_layout:
         return None
-    known = next((tag for tag in check.tags.get(kind.api_key, ()) if tag.field == kind.field), None)
-    if known is not None and check.release < known.since:
-        return FIELD_IGNORED, f"{check.release} does not know {known.field}: {known.loss}"
+    tag_of_release = next((tag for tag in check.tags.get(kind.api_key, ()) if tag.field == kind.field), None)
+    if tag_of_release is not None and check.release < tag_of_release.since:
+        return FIELD_IGNORED, f"{check.release} does not know {tag_of_release.field}: {tag_of_release.loss}"
     if kind.name:
         return None
     return UNKNOWN, f"no release up to {NEWEST_RELEASE} knows this tagged field: what it means is lost"

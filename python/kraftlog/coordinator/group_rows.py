@@ -42,12 +42,12 @@ def group_columns(
 def group_rows(groups: Groups, names: Names) -> dict[str, Row]:
     """Return the groups that have records of their own, by name, as rows of the table ``groups``."""
     every_name = ChainMap(groups.topic_names(), cast("dict[str, str]", names))  # a copy: the source must not change
-    found: dict[str, tuple[int, Row]] = {}
+    rows: dict[str, tuple[int, Row]] = {}
     rows_of_each = classic_groups(groups)
     for family in FAMILIES:
         rows_of_each += newer_groups(groups, family, every_name)
     for offset, row in rows_of_each:
         name = row["group"]
-        if name not in found or offset > found[name][0]:  # a group of two types has the later one
-            found[name] = offset, row
-    return {name: row for name, (_, row) in found.items()}
+        if name not in rows or offset > rows[name][0]:  # a group of two types has the later one
+            rows[name] = offset, row
+    return {name: row for name, (_, row) in rows.items()}

@@ -116,8 +116,8 @@ class Groups:
 
     def rows(self, name: str) -> list[Row]:
         """Return the last records of a type, in the order of the log."""
-        found: list[Row] = self._records[name].to_pylist()
-        return found
+        rows: list[Row] = self._records[name].to_pylist()
+        return rows
 
     def topic_names(self) -> dict[str, str]:
         """Return the names of topics by their ids, as far as records of groups have both."""

@@ -14,9 +14,9 @@ Names = Mapping[str, str]
 _FIELDS = tuple(field.name for field in schema.GROUPS.shown["members"].value_type)
 
 
-def member(**known: Any) -> Row:
+def member(**fields: Any) -> Row:
     """Return a member; fields that are unknown, or do not exist for its type of group, are null."""
-    return dict.fromkeys(_FIELDS) | known
+    return dict.fromkeys(_FIELDS) | fields
 
 
 def by_member_id(members: Iterable[Row]) -> list[Row]:

@@ -63,5 +63,5 @@ def _types_there(record_format: RecordFormat, messages: Messages) -> dict[str, l
 
 def _has_known_version(record_type: RecordType, messages: Messages) -> npt.NDArray[np.bool_]:
     assert record_type.value is not None
-    known = record_type.value.versions
-    return (messages.value_versions >= known.first) & (messages.value_versions <= known.last)
+    versions = record_type.value.versions
+    return (messages.value_versions >= versions.first) & (messages.value_versions <= versions.last)

@@ -24,7 +24,7 @@ def newer_groups(groups: Groups, family: Family, names: Names) -> list[tuple[int
     targets = _of_members(groups, family.target_member)
     current = _of_members(groups, family.current_member)
     topologies = {record["group_id"]: record["epoch"] for record in groups.rows(TOPOLOGY)}
-    found = []
+    numbered_rows = []
     for name, each in members.items():
         record = records.get(name, _NO_METADATA)
         target_epoch = target_epochs.get(name, _NO_TARGET_EPOCH)
@@ -43,8 +43,8 @@ def newer_groups(groups: Groups, family: Family, names: Names) -> list[tuple[int
             "members": by_member_id(shown),
             "target_assignment_epoch": target_epoch,
         }
-        found.append((record["offset"], row))
-    return found
+        numbered_rows.append((record["offset"], row))
+    return numbered_rows
 
 
 def _of_members(groups: Groups, name: str) -> dict[tuple[str, str], Row]:
@@ -69,7 +69,7 @@ def _protocol(family: Family, members: list[Row]) -> str | None:
 
 def _member(family: Family, record: Row, current: Row | None, target: Row | None, names: Names) -> Row:
     has = current or _NOTHING_YET
-    known = {
+    fields = {
         "member_id": record["member_id"],
         "instance_id": record.get("instance_id"),
         "client_id": record["client_id"],
@@ -79,9 +79,9 @@ def _member(family: Family, record: Row, current: Row | None, target: Row | None
         "state": states.member_state(has["state"], is_streams=family.group_type == STREAMS),
     }
     if family.group_type == STREAMS:
-        return member(**known, **tasks(has))
+        return member(**fields, **tasks(has))
     return member(
-        **known,
+        **fields,
         subscription=record["subscribed_topic_names"],
         subscribed_topic_regex=record.get("subscribed_topic_regex") or None,
         assignment=assignment(has["assigned_partitions"], names),

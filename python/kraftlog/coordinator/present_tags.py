@@ -46,9 +46,9 @@ def present_tags(record_type: RecordType, fields: pa.RecordBatch) -> Iterator[Pr
 
 def _of_field(field: Field, column: pa.Array, rows: Rows, structs: str) -> Iterator[PresentTag]:
     if field.tag is not None:
-        found = rows[has_content(field, column).to_numpy(zero_copy_only=False)]
-        if len(found):
-            yield PresentTag(structs, field.tag, field.name, np.unique(found))
+        present = rows[has_content(field, column).to_numpy(zero_copy_only=False)]
+        if len(present):
+            yield PresentTag(structs, field.tag, field.name, np.unique(present))
     if field.kind != kinds.STRUCT:
         return
     if field.is_array:

@@ -108,9 +108,11 @@ class RecordCounts:
         if is_unreadable is not None:
             versions[is_unreadable] = _UNREADABLE
         codes = types.astype(np.int64) << 16 | (versions & _LOW)
-        found, first, counts = np.unique(codes[has_type], return_index=True, return_counts=True)
+        unique_codes, first, counts = np.unique(codes[has_type], return_index=True, return_counts=True)
         first_offsets = offsets[has_type][first]
-        for code, first_offset, count in zip(found.tolist(), first_offsets.tolist(), counts.tolist(), strict=True):
+        for code, first_offset, count in zip(
+            unique_codes.tolist(), first_offsets.tolist(), counts.tolist(), strict=True
+        ):
             _take(self._codes.setdefault(code, Count(0, 0)), count, first_offset)
 
     def add_tag(self, kind: TagKind, offsets: Offsets) -> None:
@@ -133,8 +135,8 @@ class RecordCounts:
             yield Kind(None, None, False, False), self._no_type
         for code, count in sorted(self._codes.items()):
             version = _signed(code)
-            known = version if version >= 0 else None
-            yield Kind(code >> 16, known, version == _TOMBSTONE, version == _UNREADABLE), count
+            shown_version = version if version >= 0 else None
+            yield Kind(code >> 16, shown_version, version == _TOMBSTONE, version == _UNREADABLE), count
 
 
 def _take(count: Count, records: int, first_offset: int) -> None:

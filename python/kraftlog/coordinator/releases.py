@@ -244,12 +244,12 @@ def name_of_type(format_name: str, api_key: int) -> str | None:
 @cache
 def tags(format_name: str) -> dict[int, tuple[Tag, ...]]:
     """Return the tagged fields that came without a new version, by api key."""
-    found: dict[int, tuple[Tag, ...]] = {}
+    by_api_key: dict[int, tuple[Tag, ...]] = {}
     for line in _lines(_TAGS[format_name]):
         api_key, tag, field, since, loss = line.split(maxsplit=4)
-        known = Tag(int(tag), field, release_of(since), loss)
-        found[int(api_key)] = (*found.get(int(api_key), ()), known)
-    return found
+        tag_of_release = Tag(int(tag), field, release_of(since), loss)
+        by_api_key[int(api_key)] = (*by_api_key.get(int(api_key), ()), tag_of_release)
+    return by_api_key
 
 
 FORMATS = tuple(_READERS)

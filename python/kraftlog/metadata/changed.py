@@ -86,13 +86,13 @@ class Noted:
         """
         if not self._before:
             return None
-        found: list[Record] = []
+        of_types: list[Record] = []
 
         def number(record: Record | None) -> int:
             if record is None:
                 return NOWHERE
-            found.append(record)
-            return len(found) - 1
+            of_types.append(record)
+            return len(of_types) - 1
 
         rows = []
         for key, noted in self._before.items():
@@ -100,7 +100,7 @@ class Noted:
             rows += [(group, states[at], states[at + 1]) for at, (group, _) in enumerate(noted)]
         self._before = {}
         groups, was, now = np.array(rows, np.int64).T.copy()
-        records = table_of(self._name, found)
+        records = table_of(self._name, of_types)
         return Changed(records, records, was, now, groups)
 
 

@@ -101,7 +101,7 @@ def downgraded(tables: Mapping[str, pa.Table], to_level: int) -> dict[str, tuple
         Of ``metadata.version``. Its record is the first one.
     """
     features = tables.get(FEATURES, schemas.schema_of(FEATURES).empty_table())
-    written: dict[str, tuple[int, pa.Table]] = {}
+    by_type: dict[str, tuple[int, pa.Table]] = {}
     for name, rows in {FEATURES: _features_at(features, to_level), **tables}.items():
         version = record_version(name, to_level)
         table = _features_at(rows, to_level) if name == FEATURES else rows
@@ -112,8 +112,8 @@ def downgraded(tables: Mapping[str, pa.Table], to_level: int) -> dict[str, tuple
             table = table.set_column(
                 at, table.schema.field(at), schemas.absent_column(name, field.column, table.num_rows)
             )
-        written[name] = (version, table)
-    return written
+        by_type[name] = (version, table)
+    return by_type
 
 
 def newer_features(tables: Mapping[str, pa.Table]) -> list[tuple[str, int]]:
@@ -208,13 +208,13 @@ def _older_versions(tables: Mapping[str, pa.Table], from_level: int, to_level: i
 
 def _features_at(table: pa.Table, to_level: int) -> pa.Table:
     """Return the features with ``metadata.version`` first, and without those that depend on a higher level of it."""
-    kept = {
+    others = {
         feature: level
         for feature, level in _feature_levels(table)
         if feature != METADATA_VERSION and levels.feature_level(feature, level).depends_on <= to_level
     }
-    written = {METADATA_VERSION: to_level, **kept}
-    rows = [{"name": feature, "feature_level": level} for feature, level in written.items()]
+    feature_levels = {METADATA_VERSION: to_level, **others}
+    rows = [{"name": feature, "feature_level": level} for feature, level in feature_levels.items()]
     return pa.Table.from_pylist(rows, schemas.schema_of(FEATURES))
 
 

@@ -64,8 +64,8 @@ def health(image: Image) -> pa.Table:
     {'check': 'fenced_broker', 'broker_id': 1, 'message': 'fenced, in controlled shutdown'}
     """
     tables = image.tables()
-    found = [*_of_partitions(tables), *_of_brokers(tables), *_of_configs(tables)]
-    return pa.concat_tables([HEALTH.select().empty_table(), *found])
+    findings = [*_of_partitions(tables), *_of_brokers(tables), *_of_configs(tables)]
+    return pa.concat_tables([HEALTH.select().empty_table(), *findings])
 
 
 def _of_partitions(tables: Mapping[str, pa.Table]) -> Iterator[pa.Table]:
@@ -156,8 +156,8 @@ def min_isr(configs: pa.Table, topics: pa.Array) -> npt.NDArray[np.int64]:
     others = least.get((BROKER_RESOURCE, ""), DEFAULT_MIN_ISR)
     of_topics = {name: value for (kind, name), value in least.items() if kind == TOPIC_RESOURCE}
     at = pc.index_in(topics, pa.array(list(of_topics), pa.string()))
-    found = pa.array(list(of_topics.values()), pa.int64()).take(at)
-    return np.asarray(pc.fill_null(found, others), np.int64)
+    values = pa.array(list(of_topics.values()), pa.int64()).take(at)
+    return np.asarray(pc.fill_null(values, others), np.int64)
 
 
 def _lengths(partitions: pa.Table, column: str) -> npt.NDArray[np.int64]:

@@ -104,10 +104,10 @@ class Image:
     def take_changes(self) -> dict[str, Changed]:
         """Return what was noted, by type in the order of ``TYPES``, and forget it."""
         assert self._noted_brokers is not None
-        found: dict[str, Changed | None] = {**self._topics.take_changes()}
-        found[brokers.REGISTER] = self._noted_brokers.take(lambda broker: brokers.fields(self._brokers.get(broker)))
-        found |= {name: keyed.take_changes() for name, keyed in self._keyed.items()}
-        return {name: changed for name in TYPES if (changed := found.get(name)) is not None}
+        changes: dict[str, Changed | None] = {**self._topics.take_changes()}
+        changes[brokers.REGISTER] = self._noted_brokers.take(lambda broker: brokers.fields(self._brokers.get(broker)))
+        changes |= {name: keyed.take_changes() for name, keyed in self._keyed.items()}
+        return {name: changed for name in TYPES if (changed := changes.get(name)) is not None}
 
     def _broker_note(self, groups: Groups) -> brokers.Note | None:
         noted = self._noted_brokers
@@ -133,15 +133,15 @@ class Image:
         dict of str to pyarrow.Table
             One of each type, in the order of ``TYPES``. Columns are the type's fields, uuids as 16 bytes.
         """
-        found = self.small_tables(names)
+        tables = self.small_tables(names)
         if TOPICS.name in names or PARTITIONS.name in names:
-            found |= self._topics.tables()
-        return {name: found[name] for name in TYPES if name in names}
+            tables |= self._topics.tables()
+        return {name: tables[name] for name in TYPES if name in names}
 
     def small_tables(self, names: Collection[str] = TYPES) -> dict[str, pa.Table]:
         """Return the tables of all types, or of those of the names, but topics and partitions."""
-        found = {name: keyed.table() for name, keyed in self._keyed.items() if name in names}
-        return found | ({brokers.REGISTER: brokers.table(self._brokers)} if brokers.REGISTER in names else {})
+        tables = {name: keyed.table() for name, keyed in self._keyed.items() if name in names}
+        return tables | ({brokers.REGISTER: brokers.table(self._brokers)} if brokers.REGISTER in names else {})
 
     def topics(self, topics_at_once: int) -> Iterator[tuple[pa.Table, pa.Table]]:
         """Return topics and their partitions as ``tables`` has them, of so many topics at a time."""

@@ -105,13 +105,13 @@ class KeyedRecords(LastByKey):
             offsets.append(schemas.offsets_of(given_rows))
         if keyed.remover in batches and batches[keyed.remover].num_rows:
             removing = batches[keyed.remover]
-            given = {key: schemas.column_of(removing, keyed.remover, key) for key in keyed.keys}
-            parts.append(self._removals(given, removing.num_rows))
+            keys = {key: schemas.column_of(removing, keyed.remover, key) for key in keyed.keys}
+            parts.append(self._removals(keys, removing.num_rows))
             offsets.append(schemas.offsets_of(removing))
         if keyed is CONFIGS and len(removed_topics[0]):
             count = len(removed_topics[0])
-            given = {"resource_type": pa.repeat(scalar_of(TOPIC_RESOURCE, pa.int8()), count)}
-            parts.append(self._removals(given | {"resource_name": removed_topics[1]}, count))
+            keys = {"resource_type": pa.repeat(scalar_of(TOPIC_RESOURCE, pa.int8()), count)}
+            parts.append(self._removals(keys | {"resource_name": removed_topics[1]}, count))
             offsets.append(removed_topics[0])
         if not parts:
             return
@@ -135,8 +135,8 @@ class KeyedRecords(LastByKey):
             rows = rows.take(pc.sort_indices(pa.table(keys), [(key, "ascending") for key in keys]))
         return rows.select(self._schema.names[:-1])
 
-    def _removals(self, given: dict[str, pa.Array], count: int) -> pa.RecordBatch:
-        columns = given | {_IS_REMOVED: array_of(np.ones(count, bool))}
+    def _removals(self, keys: dict[str, pa.Array], count: int) -> pa.RecordBatch:
+        columns = keys | {_IS_REMOVED: array_of(np.ones(count, bool))}
         arrays = [columns.get(field.name, pa.nulls(count, field.type)) for field in self._schema]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 

@@ -156,5 +156,5 @@ def named(name: str, column: str, number: int) -> int | str:
     >>> named("ConfigRecord", "resource_type", 2), named("PartitionRecord", "leader", 2)
     ('TOPIC', 2)
     """
-    found = IMAGE_TYPES.get(name)
-    return number if found is None else found.numbers.get(column, {}).get(number, number)
+    image_type = IMAGE_TYPES.get(name)
+    return number if image_type is None else image_type.numbers.get(column, {}).get(number, number)

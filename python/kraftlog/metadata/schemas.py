@@ -35,12 +35,12 @@ def offsets_of(batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
 
 def column_of(batch: pa.RecordBatch, name: str, column: str) -> pa.Array:
     """Return a field of a type of record as ``schema_of`` has it; its default where the batch has no such column."""
-    wanted = schema_of(name).field(column).type
+    arrow_type = schema_of(name).field(column).type
     at = batch.schema.get_field_index(column)
     if at < 0 or column == arrow_types.UNKNOWN_TAGGED_FIELDS:
         return absent_column(name, column, batch.num_rows)
-    found = batch.column(at)
-    return found if found.type == wanted else pa.array(found.to_pylist(), wanted)
+    values = batch.column(at)
+    return values if values.type == arrow_type else pa.array(values.to_pylist(), arrow_type)
 
 
 def rows_of_type(batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
@@ -51,6 +51,6 @@ def rows_of_type(batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
 
 def absent_column(name: str, column: str, count: int) -> pa.Array:
     """Return a field of a type of record that is absent in all rows: its default, of which uuids are 16 bytes."""
-    wanted = schema_of(name).field(column).type
+    arrow_type = schema_of(name).field(column).type
     field = _fields(name).get(column)
-    return pa.nulls(count, wanted) if field is None else default_column(field, wanted, count)
+    return pa.nulls(count, arrow_type) if field is None else default_column(field, arrow_type, count)

@@ -232,10 +232,10 @@ Linked = dict[TopicPartition, list[tuple[int, WholeTransaction]]]
 
 
 def _linked(each: Iterable[tuple[OffsetsOfPartitions, WholeTransaction]], *, descending: bool = False) -> Linked:
-    found: Linked = defaultdict(list)
+    linked: Linked = defaultdict(list)
     for offsets, transaction in each:
         for of, offset in offsets:
-            found[of].append((offset, transaction))
-    for some in found.values():
+            linked[of].append((offset, transaction))
+    for some in linked.values():
         some.sort(key=itemgetter(0), reverse=descending)
-    return found
+    return linked

@@ -210,10 +210,10 @@ class Stretch:
     def outline(self, before: Totals, expected: int) -> Outline:
         """Return the outline of batches, from the counts before the first one and its expected offset."""
         place = self.file << PLACE_BITS
-        found = self.found
-        if found is None:
-            found = outline(self._cells, self.batch_of, self.offsets, self.api_keys)
-        rows, (records, batches, size), last, last_data, is_whole, is_rising = found
+        raw_outline = self.found
+        if raw_outline is None:
+            raw_outline = outline(self._cells, self.batch_of, self.offsets, self.api_keys)
+        rows, (records, batches, size), last, last_data, is_whole, is_rising = raw_outline
         behind = Totals(before.records + records, before.batches + batches, before.size + size)
         rows = rows + np.array([0, place, 0, 0, 0, *before, before.size])
         return Outline(

@@ -157,7 +157,7 @@ class MetadataTransactionFold:
         self._last = Border(NONE, 0, Totals())
         self._data_epoch = NONE
         self._is_cut = False
-        self._found = Found()
+        self._step = Found()
 
     @property
     def open_since(self) -> int | None:
@@ -176,10 +176,10 @@ class MetadataTransactionFold:
 
     def add(self, stretch: Stretch) -> Found:
         """Process the next stretch; return the decisions."""
-        self._found = found = Found()
+        self._step = step = Found()
         count = len(stretch.headers)
         if not count:
-            return found
+            return step
         if self._may_be_inside:
             self._begin_inside(stretch)
         first = stretch.first if self._expected is None else self._expected
@@ -194,7 +194,7 @@ class MetadataTransactionFold:
         self._last = outline.last
         self._totals = self._last.totals
         self._expected, self._is_cut = self._last.offset + 1, bool(is_cut[-1])
-        return found
+        return step
 
     def finish(self, end_offset: int = NONE) -> Found:
         """Return the transaction that is open at the end, if any.
@@ -204,9 +204,9 @@ class MetadataTransactionFold:
         end_offset : int
             End of the log by the name of its last segment, which may be empty.
         """
-        self._found = Found()
+        self._step = Found()
         if self._expected is not None and end_offset > self._expected:
-            self._found.gaps.append((self._expected, end_offset))
+            self._step.gaps.append((self._expected, end_offset))
             self._doubt_from(Border(end_offset, self._last.place, self._totals))
             self._expected = end_offset
         elif self._is_cut and self._expected is not None:
@@ -220,8 +220,8 @@ class MetadataTransactionFold:
             rows = rows_between(begin.marker, self._last._replace(totals=self._totals).as_end())
             rows["state"], rows["last_offset"], rows["last_place"] = OPEN, FOREVER, FOREVER
             rows["is_whole"] = doubt is None
-            self._found.add(rows, [begin.value], [None])
-        return self._found
+            self._step.add(rows, [begin.value], [None])
+        return self._step
 
     def _begin_inside(self, stretch: Stretch) -> None:
         self._may_be_inside = False
@@ -236,7 +236,7 @@ class MetadataTransactionFold:
         for gap in np.flatnonzero(is_gap | np.append(self._is_cut, is_cut[:-1])).tolist():
             self._go_on(stretch, markers, begin, gap)
             if is_gap[gap]:
-                self._found.gaps.append((int(expected[gap]), int(stretch.base[gap])))
+                self._step.gaps.append((int(expected[gap]), int(stretch.base[gap])))
             if gap:
                 self._leave(stretch, gap)
             self._doubt_from(stretch.border(self._totals, gap))
@@ -265,11 +265,11 @@ class MetadataTransactionFold:
             doubt = self._doubt = _Doubt(self._open, since, self._last, tail, self._data_epoch)
             self._open = self._start = None
         doubt.held, doubt.tail, doubt.least_epoch, doubt.leader_change = self._last, tail, FOREVER, NONE
-        known = [at for at in self._nothing_open_at() if at > doubt.held.offset]
-        doubt.known = [at for at in known if at > tail.offset]
-        if tail.offset in known:
+        nothing_open_at = [at for at in self._nothing_open_at() if at > doubt.held.offset]
+        doubt.known = [at for at in nothing_open_at if at > tail.offset]
+        if tail.offset in nothing_open_at:
             self._settle()
-        elif len(known) > len(doubt.known):
+        elif len(nothing_open_at) > len(doubt.known):
             self._settle(again=True)
 
     def _settle(self, *, again: bool = False) -> None:
@@ -288,7 +288,7 @@ class MetadataTransactionFold:
         rows = rows_between(since.as_start() if begin is None else begin.marker, end)
         rows["state"], rows["is_whole"] = UNKNOWN, False
         rows["first_offset"], rows["last_offset"] = since.offset, last_offset
-        self._found.add(rows, [None if begin is None else begin.value], [end_value])
+        self._step.add(rows, [None if begin is None else begin.value], [end_value])
 
     def _go_on(self, stretch: Stretch, markers: Markers, begin: int, end: int) -> None:
         """Process batches [begin, end) of a stretch without missing offsets."""
@@ -355,17 +355,17 @@ class MetadataTransactionFold:
         begin_at = np.append(NONE, begins)[np.searchsorted(begins, ends)]
         at_start = markers if self._start is None else joined(markers, self._start.as_start())  # index -1
         if len(ends):
-            self._found.add(
+            self._step.add(
                 rows_between(at_start[begin_at], markers[ends]),
                 [None if at < 0 else values[at] for at in begin_at.tolist()],
                 [values[at] for at in ends.tolist()],
             )
-            self._found.begun_before = joined(self._found.begun_before, markers[ends[begin_at < 0]])
+            self._step.begun_before = joined(self._step.begun_before, markers[ends[begin_at < 0]])
         misplaced = np.flatnonzero(~legal)
         if len(misplaced):
-            self._found.misplaced = joined(self._found.misplaced, markers[misplaced])
+            self._step.misplaced = joined(self._step.misplaced, markers[misplaced])
             before_each = np.append(NONE, markers["offset"][begins])[np.searchsorted(begins, misplaced)]
-            self._found.since += np.where(is_begin[misplaced], before_each, NONE).tolist()
+            self._step.since += np.where(is_begin[misplaced], before_each, NONE).tolist()
         self._start = None
         last = int(begins[-1]) if is_begin[-1] else None
         self._open = None if last is None else _Begin(markers[last : last + 1].copy(), values[last])

@@ -56,11 +56,11 @@ def plan_batches(
         raise ValueError(f"max_batch_bytes {max_batch_bytes} is not between {RECORD_BATCH_OVERHEAD + 1} and 2^31 - 1")
     if max_batch_records is not None and not 0 < max_batch_records <= MOST_RECORDS:
         raise ValueError(f"max_batch_records {max_batch_records} is not between 1 and {MOST_RECORDS}")
-    given = _integers(sizes)
-    counts = np.empty(len(given), np.int64)
-    batches, bad = _planner()(given, max_batch_bytes, max_batch_records or MOST_RECORDS, counts)
+    integers = _integers(sizes)
+    counts = np.empty(len(integers), np.int64)
+    batches, bad = _planner()(integers, max_batch_bytes, max_batch_records or MOST_RECORDS, counts)
     if bad >= 0:
-        raise _refusal(bad, int(given[bad]), max_batch_bytes)
+        raise _refusal(bad, int(integers[bad]), max_batch_bytes)
     return counts[:batches].copy()
 
 
@@ -75,14 +75,14 @@ def _planner() -> Callable[..., tuple[int, int]]:
 
 
 def _integers(sizes: npt.ArrayLike) -> npt.NDArray[np.int64] | npt.NDArray[np.int32]:
-    given = np.asarray(sizes)
-    if given.size == 0:
+    integers = np.asarray(sizes)
+    if integers.size == 0:
         return np.empty(0, np.int64)
-    if given.ndim != 1 or given.dtype.kind not in "iu" or given.dtype == np.uint64:
-        raise ValueError(f"sizes are not a list of integers, but {given.dtype} in {given.ndim} dimensions")
-    if given.dtype != np.int32:
-        given = given.astype(np.int64, copy=False)
-    view = np.ascontiguousarray(given).view()
+    if integers.ndim != 1 or integers.dtype.kind not in "iu" or integers.dtype == np.uint64:
+        raise ValueError(f"sizes are not a list of integers, but {integers.dtype} in {integers.ndim} dimensions")
+    if integers.dtype != np.int32:
+        integers = integers.astype(np.int64, copy=False)
+    view = np.ascontiguousarray(integers).view()
     view.flags.writeable = False  # one compiled kernel for writable and read-only arrays
     return view
 

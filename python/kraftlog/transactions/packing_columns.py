@@ -97,7 +97,7 @@ def record_sizes(sizes: npt.NDArray[np.int64], more: int) -> npt.NDArray[np.int6
 
 
 def _varint_sizes(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    found = np.ones(len(values), np.int64)
+    varint_sizes = np.ones(len(values), np.int64)
     for bound in _LONGER:
-        found += values >= bound
-    return found
+        varint_sizes += values >= bound
+    return varint_sizes

@@ -147,11 +147,11 @@ class TransactionFold:
         if len(self.open):
             concerned = np.isin(self.open["producer_id"], parts["producer_id"])
             parts, others = joined(self.open[concerned], parts), self.open[~concerned]
-        known = join(parts)
-        ended = int(np.searchsorted(known["state"] == OPEN, True))
-        still_open = joined(others, known[ended:])
+        merged = join(parts)
+        ended = int(np.searchsorted(merged["state"] == OPEN, True))
+        still_open = joined(others, merged[ended:])
         self.open = still_open[np.argsort(still_open["first_offset"], kind="stable")]
-        return known[:ended]
+        return merged[:ended]
 
 
 def opened_before(producers: Sequence[tuple[int, int, int]]) -> Transactions:

@@ -83,7 +83,7 @@ class ProducerStates:
     """
 
     def __init__(self, initial: Iterable[ProducerState] = ()) -> None:
-        self._known = _of_states(initial)
+        self._states = _of_states(initial)
         self._later: list[_Rows] = []
         self._later_count = 0  # of the rows in all of them
 
@@ -98,18 +98,18 @@ class ProducerStates:
         self._later.append(rows)
         self._later_count += len(rows)
         # joining only after the rows have doubled keeps the whole linear
-        if self._later_count > max(ROWS_AT_ONCE, len(self._known)):
+        if self._later_count > max(ROWS_AT_ONCE, len(self._states)):
             self._settle()
 
     def states(self) -> list[ProducerState]:
         """Return the state of each producer, in order of first occurrence."""
         self._settle()
-        columns = [self._known[name].tolist() for name in _NAMES[:-1]]
-        first_offsets = (None if offset == NONE else offset for offset in self._known[_NAMES[-1]].tolist())
+        columns = [self._states[name].tolist() for name in _NAMES[:-1]]
+        first_offsets = (None if offset == NONE else offset for offset in self._states[_NAMES[-1]].tolist())
         return list(map(ProducerState, *columns, first_offsets))
 
     def _settle(self) -> None:
-        self._known = join(np.concatenate((self._known, *self._later)))
+        self._states = join(np.concatenate((self._states, *self._later)))
         self._later, self._later_count = [], 0
 
 

@@ -292,8 +292,8 @@ class Transaction:
         markers = {part.marker_epoch for part in self.parts if part.has_ended}
         if self.known is None or self.known.decision is None:
             # only WriteTxnMarkers of an administrator keeps the epoch under transaction version 2
-            kept = self.identified_by == MARKER_EPOCH and data and markers == {max(data)}
-            return ADMIN if kept else None
+            keeps_epoch = self.identified_by == MARKER_EPOCH and data and markers == {max(data)}
+            return ADMIN if keeps_epoch else None
         if self.known.goes_on and self.known.raises_epoch:
             return CLIENT
         epoch = self.known.data_epoch if self.known.data_epoch is not None else max(data, default=None)
@@ -316,12 +316,12 @@ class Transaction:
             expected, says = first.state, f"{first.of} has at offset {first.marker_offset}"
         for part in self.parts:
             if part.has_ended and part.state != expected:
-                found = f"found {_MARKERS[part.state or '']} at offset {part.marker_offset}"
+                actual = f"found {_MARKERS[part.state or '']} at offset {part.marker_offset}"
             elif part.state == MISSING:
-                found, says = "found no marker", "its coordinator completed"
+                actual, says = "found no marker", "its coordinator completed"
             else:
                 continue
-            return part, f"expected {_MARKERS[expected or '']}, as {says}; {found}"
+            return part, f"expected {_MARKERS[expected or '']}, as {says}; {actual}"
         return None
 
 
@@ -332,8 +332,8 @@ Holds = Callable[[TopicPartition, CoordinatorTransaction], bool]
 def joined(
     producer_id: int,
     parts: Sequence[Part],
-    known: Sequence[CoordinatorTransaction],
-    given: Iterable[TopicPartition],
+    of_coordinator: Sequence[CoordinatorTransaction],
+    partitions: Iterable[TopicPartition],
     holds: Holds,
 ) -> list[Transaction]:
     """Join the parts of one producer id.
@@ -343,9 +343,9 @@ def joined(
     producer_id : int
     parts : sequence of Part
         Of each partition in the order of its log.
-    known : sequence of CoordinatorTransaction
+    of_coordinator : sequence of CoordinatorTransaction
         In the order of their log.
-    given : iterable of TopicPartition
+    partitions : iterable of TopicPartition
         The partitions whose logs are there.
     holds : callable
 
@@ -354,8 +354,8 @@ def joined(
     list of Transaction
         By epoch; those of one epoch in the order of their markers, open ones last.
     """
-    join = _Join(producer_id, parts, known)
-    there = frozenset(given)
+    join = _Join(producer_id, parts, of_coordinator)
+    there = frozenset(partitions)
     for transaction in join.transactions:
         transaction.parts = [_without_marker(part, transaction.known, holds) for part in transaction.parts]
         transaction.parts += _absent(transaction, there, join, holds)
@@ -368,46 +368,55 @@ def _order(transaction: Transaction) -> tuple[int, bool, int]:
     return transaction.producer_epoch, decided_at == NONE, decided_at
 
 
-def _without_marker(part: Part, known: CoordinatorTransaction | None, holds: Holds) -> Part:
+def _without_marker(part: Part, of_coordinator: CoordinatorTransaction | None, holds: Holds) -> Part:
     """Return a part; it is not open, but lacks its marker, where the log goes on behind the time of its markers."""
-    if part.state == OPEN and known is not None and known.is_complete and holds(part.of, known):
+    if (
+        part.state == OPEN
+        and of_coordinator is not None
+        and of_coordinator.is_complete
+        and holds(part.of, of_coordinator)
+    ):
         return part._replace(state=MISSING)
     return part
 
 
-def _absent(transaction: Transaction, given: frozenset[TopicPartition], join: _Join, holds: Holds) -> Iterator[Part]:
+def _absent(
+    transaction: Transaction, partitions: frozenset[TopicPartition], join: _Join, holds: Holds
+) -> Iterator[Part]:
     """Return the partitions that the coordinator lists and that have nothing of the transaction."""
-    known = transaction.known
-    if known is None:
+    of_coordinator = transaction.known
+    if of_coordinator is None:
         return
-    for of in sorted((known.partitions or frozenset()) - {part.of for part in transaction.parts}):
-        if of not in given:
+    for of in sorted((of_coordinator.partitions or frozenset()) - {part.of for part in transaction.parts}):
+        if of not in partitions:
             state = None
-        elif not known.is_complete:
+        elif not of_coordinator.is_complete:
             state = OPEN
         else:
-            state = MISSING if holds(of, known) and not join.may_be_left(of, known) else None
+            state = MISSING if holds(of, of_coordinator) and not join.may_be_left(of, of_coordinator) else None
         yield Part(of, transaction.producer_id, NONE, NONE, state)
 
 
 class _Join:
     """The parts of one producer id as they are joined."""
 
-    def __init__(self, producer_id: int, parts: Sequence[Part], known: Sequence[CoordinatorTransaction]) -> None:
+    def __init__(
+        self, producer_id: int, parts: Sequence[Part], of_coordinator: Sequence[CoordinatorTransaction]
+    ) -> None:
         self._producer_id = producer_id
         self._by_epoch: dict[int, Transaction] = {}
         self._by_state: list[Transaction] = []
         self._alone: list[Transaction] = []
         self._marker_epochs: dict[int, int] = {}  # by the epoch of the data
         self._waiting: dict[int, dict[TopicPartition, list[Part]]] = defaultdict(lambda: defaultdict(list))
-        self._left: set[tuple[int, TopicPartition]] = set()
+        self._unpaired: set[tuple[int, TopicPartition]] = set()
         self._repeated = _epochs_that_repeat(parts, _is_raised)
-        self._kept = _epochs_that_repeat(parts, _keeps_epoch)
-        self._kept |= {part.marker_epoch for part in parts if _keeps_epoch(part) and part.state == COMMITTED}
+        self._unraised_epochs = _epochs_that_repeat(parts, _keeps_epoch)
+        self._unraised_epochs |= {part.marker_epoch for part in parts if _keeps_epoch(part) and part.state == COMMITTED}
         rest = [part for part in parts if not self._take_raised(part)]
-        self._raises_from = self._first_raised(parts, known)
-        ends = [_latest_marker(one, following) for one, following in zip_longest(known, known[1:])]
-        sequenced = [pair for pair in zip(known, ends, strict=True) if not self._take_known(pair[0])]
+        self._raises_from = self._first_raised(parts, of_coordinator)
+        ends = [_latest_marker(one, following) for one, following in zip_longest(of_coordinator, of_coordinator[1:])]
+        sequenced = [pair for pair in zip(of_coordinator, ends, strict=True) if not self._take_known(pair[0])]
         rest = self._take_sequenced(sequenced, rest)
         for part in rest:
             self._take_other(part)
@@ -418,13 +427,13 @@ class _Join:
         every = (*self._by_epoch.values(), *self._by_state, *self._alone)
         return [one for one in every if one.parts or (one.known is not None and one.known.partitions)]
 
-    def may_be_left(self, of: TopicPartition, known: CoordinatorTransaction) -> bool:
+    def may_be_left(self, of: TopicPartition, of_coordinator: CoordinatorTransaction) -> bool:
         """Whether a partition has a marker, in no transaction, that may be that of one by clocks that differ.
 
         Where they do, each marker of a producer that is busy may seem to be of a neighbour of its transaction, so that
         the first or the last one seems to have none.
         """
-        return (known.epoch, of) in self._left
+        return (of_coordinator.epoch, of) in self._unpaired
 
     def _of_epoch(self, epoch: int) -> Transaction:
         return self._by_epoch.setdefault(epoch, Transaction(self._producer_id, epoch, MARKER_EPOCH))
@@ -438,11 +447,13 @@ class _Join:
         return True
 
     @staticmethod
-    def _first_raised(parts: Sequence[Part], known: Sequence[CoordinatorTransaction]) -> int | None:
+    def _first_raised(parts: Sequence[Part], of_coordinator: Sequence[CoordinatorTransaction]) -> int | None:
         """Return the epoch of data from which on each end raises it; only version 2 does so at a COMMIT."""
         epochs = [part.data_epoch for part in parts if part.state == COMMITTED and _is_raised(part)]
         epochs += [
-            one.epoch - 1 if one.data_epoch is None else one.data_epoch for one in known if one.version >= RAISES_EPOCHS
+            one.epoch - 1 if one.data_epoch is None else one.data_epoch
+            for one in of_coordinator
+            if one.version >= RAISES_EPOCHS
         ]
         return min(epochs, default=None)
 
@@ -459,7 +470,9 @@ class _Join:
             self._marker_epochs.setdefault(one.data_epoch, one.epoch)
         return True
 
-    def _take_sequenced(self, known: Sequence[tuple[CoordinatorTransaction, int]], parts: list[Part]) -> list[Part]:
+    def _take_sequenced(
+        self, of_coordinator: Sequence[tuple[CoordinatorTransaction, int]], parts: list[Part]
+    ) -> list[Part]:
         """Join parts by the records of the coordinator, from the last one back; return those that are left.
 
         Epochs do not tell, as several transactions have the same. A marker is written between the decision of its
@@ -469,14 +482,14 @@ class _Join:
         rest = []
         for part in parts:
             epoch = part.marker_epoch
-            is_own = epoch in self._by_epoch and epoch not in self._kept
+            is_own = epoch in self._by_epoch and epoch not in self._unraised_epochs
             is_marker = part.has_ended and part.data_epoch == NONE
             if epoch in self._repeated or _keeps_epoch(part) or (is_marker and not is_own):
                 self._waiting[epoch][part.of].append(part)
             else:
                 rest.append(part)
         those: dict[int, list[tuple[Transaction, int]]] = defaultdict(list)
-        for one, latest in reversed(known):
+        for one, latest in reversed(of_coordinator):
             transaction = Transaction(self._producer_id, one.epoch, TRANSACTION_STATE, known=one)
             self._by_state.append(transaction)
             those[one.epoch].append((transaction, latest))
@@ -488,7 +501,7 @@ class _Join:
                 rest += pairing.left
                 del stack[pairing.earlier :]
                 if pairing.left or (stack and stack[-1].marker_timestamp + CLOCKS_DIFFER_MS > _begin_of(those[epoch])):
-                    self._left.add((epoch, of))
+                    self._unpaired.add((epoch, of))
         return [*(part for stacks in self._waiting.values() for stack in stacks.values() for part in stack), *rest]
 
     def _take_other(self, part: Part) -> None:
@@ -509,45 +522,51 @@ class _Join:
         if part.data_epoch == NONE:
             return self._of_marker(part)
         following = self._marker_epochs.get(part.data_epoch)
-        known = None if following is None else self._of_epoch(following).known
+        of_coordinator = None if following is None else self._of_epoch(following).known
         if part.has_ended:
             # at the first epoch of version 2 a marker may be of a transaction before it: one of an administrator is not
-            is_later = known is not None and part.marker_timestamp >= known.start
-            is_administrators = since is not None and epoch >= since + (not is_later) and epoch not in self._kept
+            is_later = of_coordinator is not None and part.marker_timestamp >= of_coordinator.start
+            is_administrators = (
+                since is not None and epoch >= since + (not is_later) and epoch not in self._unraised_epochs
+            )
             if epoch != part.data_epoch or not is_administrators:
                 return None
-        if known is None and (since is None or part.data_epoch < since):
+        if of_coordinator is None and (since is None or part.data_epoch < since):
             return None  # it may be of an earlier transaction of a producer that was fenced
         transaction = self._of_epoch(part.data_epoch + 1 if following is None else following)
-        is_free = not _states(transaction, part.of) and (known is None or known.may_have(part.of))
+        is_free = not _states(transaction, part.of) and (of_coordinator is None or of_coordinator.may_have(part.of))
         return transaction if is_free else None
 
     def _of_marker(self, part: Part) -> Transaction | None:
         """Return the transaction that a marker without data is of as epochs tell; None where they do not."""
         since, epoch = self._raises_from, part.marker_epoch
         is_raised = since is not None and epoch > since
-        is_shared = epoch in self._repeated or epoch in self._kept
+        is_shared = epoch in self._repeated or epoch in self._unraised_epochs
         if epoch not in self._by_epoch and (is_shared or not is_raised):
             return None
         transaction = self._of_epoch(epoch)
-        known, states = transaction.known, _states(transaction, part.of)
-        if known is None:
+        of_coordinator, states = transaction.known, _states(transaction, part.of)
+        if of_coordinator is None:
             # a partition has one marker of a transaction, or the same again: another ended what is gone
-            is_own = epoch not in self._kept and states <= {part.state}
+            is_own = epoch not in self._unraised_epochs and states <= {part.state}
         else:
-            is_own = known.may_have(part.of) and not (epoch in self._kept and states)
+            is_own = of_coordinator.may_have(part.of) and not (epoch in self._unraised_epochs and states)
         return transaction if is_own else None
 
     def _sequenced_with(self, part: Part) -> Transaction | None:
         """Return the last transaction of the coordinator that an open part can be of."""
         for transaction in self._by_state:  # from the last one back
-            known = transaction.known
-            if known is None or known.epoch != part.data_epoch or not known.may_have(part.of):
+            of_coordinator = transaction.known
+            if (
+                of_coordinator is None
+                or of_coordinator.epoch != part.data_epoch
+                or not of_coordinator.may_have(part.of)
+            ):
                 continue
-            is_later = known.is_complete and (
-                part.start_timestamp > known.completed_at or bool(self._waiting[part.data_epoch][part.of])
+            is_later = of_coordinator.is_complete and (
+                part.start_timestamp > of_coordinator.completed_at or bool(self._waiting[part.data_epoch][part.of])
             )
-            is_free = known.partitions is not None and not is_later and not _states(transaction, part.of)
+            is_free = of_coordinator.partitions is not None and not is_later and not _states(transaction, part.of)
             return transaction if is_free else None
         return None
 
@@ -594,35 +613,35 @@ def _pairing(those: list[tuple[Transaction, int]], stack: Sequence[Part]) -> _Pa
     Where the clock of the coordinator's broker does not explain them, that of the partition's leader is taken to differ
     from it, by as much as makes several markers agree with what was decided, and none disagree.
     """
-    found = _paired(those, stack, 0)
+    pairing = _paired(those, stack, 0)
     listed = [one for one in those if _known_of(one[0]).partitions is not None]
-    if not stack or not (found.contradictions or 2 * len(found.pairs) < min(len(listed), len(stack))):
-        return found
+    if not stack or not (pairing.contradictions or 2 * len(pairing.pairs) < min(len(listed), len(stack))):
+        return pairing
     decided = [_known_of(one).decided_at for one, _ in listed[:MOST_CLOCKS] if _known_of(one).decision is not None]
     differ = {part.marker_timestamp - at for part in stack[-MOST_CLOCKS:] for at in decided}
     # a marker is written within some milliseconds of the decision
     each = [_paired(those, stack, ms) for ms in sorted(differ, key=abs) if abs(ms) <= CLOCKS_DIFFER_MS]
-    agree = [one for one in each if not one.contradictions and len(one.pairs) >= max(2, len(found.pairs))]
-    return max(agree, key=lambda one: len(one.pairs), default=found)
+    agree = [one for one in each if not one.contradictions and len(one.pairs) >= max(2, len(pairing.pairs))]
+    return max(agree, key=lambda one: len(one.pairs), default=pairing)
 
 
 def _paired(those: list[tuple[Transaction, int]], stack: Sequence[Part], ahead_ms: int) -> _Pairing:
     """Return the pairs where the clock of the partition's leader is ahead of the coordinator's."""
-    pairs, left, at = list[tuple[Transaction, Part]](), list[Part](), len(stack)
+    pairs, unpaired, at = list[tuple[Transaction, Part]](), list[Part](), len(stack)
     for transaction, latest in those:
         one = _known_of(transaction)
         earliest = (one.start if one.decision is None else one.decided_at) + ahead_ms
         while at and stack[at - 1].marker_timestamp > latest + ahead_ms:
             at -= 1
-            left.append(stack[at])
+            unpaired.append(stack[at])
         # the partition may go on where the coordinator's log ends: the first marker is that of the transaction
         while not one.is_complete and at > 1 and stack[at - 2].marker_timestamp >= earliest:
             at -= 1
-            left.append(stack[at])
+            unpaired.append(stack[at])
         if at and stack[at - 1].marker_timestamp >= earliest:
             at -= 1
             pairs.append((transaction, stack[at]))
-    return _Pairing(pairs, left, at)
+    return _Pairing(pairs, unpaired, at)
 
 
 def _begin_of(those: Sequence[tuple[Transaction, int]]) -> int:
@@ -636,10 +655,10 @@ def _known_of(transaction: Transaction) -> CoordinatorTransaction:
     return transaction.known
 
 
-def _latest_marker(known: CoordinatorTransaction, following: CoordinatorTransaction | None) -> int:
+def _latest_marker(of_coordinator: CoordinatorTransaction, following: CoordinatorTransaction | None) -> int:
     """Return the time behind which a marker is not of a transaction."""
-    if known.is_complete:
-        return known.completed_at
+    if of_coordinator.is_complete:
+        return of_coordinator.completed_at
     return _MAX if following is None else following.start
 
 

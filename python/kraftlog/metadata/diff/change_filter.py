@@ -42,8 +42,8 @@ class ChangeFilter:
 
     def records(self, changed: ChangedByType) -> ChangedByType:
         """Return the records of which some change is wanted."""
-        found = {name: self._of_type(IMAGE_TYPES[name], one) for name, one in changed.items()}
-        return {name: one for name, one in found.items() if one is not None}
+        of_types = {name: self._of_type(IMAGE_TYPES[name], one) for name, one in changed.items()}
+        return {name: one for name, one in of_types.items() if one is not None}
 
     def rows(self, rows: pa.Table) -> pa.Table:
         """Return the rows that are wanted, of those of records that are; ``brokers`` is filled in where they count."""

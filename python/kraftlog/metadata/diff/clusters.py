@@ -40,10 +40,10 @@ def cluster_diff(before: Image, after: Image) -> pa.Table:
     pyarrow.Table
         Columns as those of ``diff``; ``key`` of an ACL is empty.
     """
-    found = change_rows(changed_tables(_by_name(before.tables()), _by_name(after.tables())), _compared_fields)
-    is_acl = pc.equal(found.column("kind"), ACLS.kind)
-    keys = pc.if_else(is_acl, "", found.column("key"))
-    return found.set_column(found.schema.get_field_index("key"), "key", keys).select(SCHEMA.names)
+    rows = change_rows(changed_tables(_by_name(before.tables()), _by_name(after.tables())), _compared_fields)
+    is_acl = pc.equal(rows.column("kind"), ACLS.kind)
+    keys = pc.if_else(is_acl, "", rows.column("key"))
+    return rows.set_column(rows.schema.get_field_index("key"), "key", keys).select(SCHEMA.names)
 
 
 def _compared_fields(name: str, rows: pa.Table) -> pa.Array:
@@ -61,13 +61,13 @@ def _by_name(tables: Tables) -> Tables:
         PARTITIONS.name: ("topic_id", of_names.take(at.combine_chunks())),
         ACLS.name: ("id", _ids([repr(tuple(acl.values())) for acl in said])),
     }
-    found = {}
+    by_name = {}
     for name, table in tables.items():
         rows = table.slice(0, 0) if name == PRODUCER_IDS.name else table
         for column in NOT_COMPARED.get(name, ()):
             rows = _with(rows, column, pa.nulls(rows.num_rows, rows.schema.field(column).type))
-        found[name] = _with(rows, *ids[name]) if name in ids else rows
-    return found
+        by_name[name] = _with(rows, *ids[name]) if name in ids else rows
+    return by_name
 
 
 def _with(rows: pa.Table, column: str, values: pa.Array) -> pa.Table:
@@ -78,8 +78,8 @@ def _with(rows: pa.Table, column: str, values: pa.Array) -> pa.Table:
 def _ids(names: list[str]) -> pa.Array:
     """Return an id for each name, and for each time that it comes."""
     times: dict[str, int] = {}
-    found = []
+    ids = []
     for name in names:
         times[name] = times.get(name, 0) + 1
-        found.append(blake2b(f"{times[name]} {name}".encode(), digest_size=16).digest())
-    return pa.array(found, pa.binary(16))
+        ids.append(blake2b(f"{times[name]} {name}".encode(), digest_size=16).digest())
+    return pa.array(ids, pa.binary(16))

@@ -74,7 +74,7 @@ def brokers_concerned(kind: ImageType, changed: Changed, named: pa.Table, record
         return pa.array([_broker_of_config(kind, name) for kind, name in resources], BROKER_LIST)
     if kind is not PARTITIONS:
         return pa.array([[]] * len(records), BROKER_LIST)
-    found: list[list[int]] = [[]] * len(records)
+    of_records: list[list[int]] = [[]] * len(records)
     for number in sorted(set(columns.tolist())):
         name = _REPLICAS if number < 0 else BUILT_IN.messages[kind.name].fields[number].column
         column = changed.before.schema.field(name).type
@@ -86,47 +86,47 @@ def brokers_concerned(kind: ImageType, changed: Changed, named: pa.Table, record
             for table, rows in ((changed.before, changed.was), (changed.after, changed.now))
         )
         for row, was, now in zip(at.tolist(), before, after, strict=True):
-            found[row] = sorted(_brokers(was) ^ _brokers(now))
-    return pa.array(found, BROKER_LIST)
+            of_records[row] = sorted(_brokers(was) ^ _brokers(now))
+    return pa.array(of_records, BROKER_LIST)
 
 
 def records_of_brokers(kind: ImageType, changed: Changed, brokers: Collection[int]) -> npt.NDArray[np.bool_]:
     """Return which records have a change that concerns one of some brokers, as ``brokers_concerned`` says of rows."""
-    found = np.zeros(len(changed), bool)
-    wanted = np.array(sorted(broker for broker in brokers if 0 <= broker < 1 << 31), np.int64)
+    concerned = np.zeros(len(changed), bool)
+    broker_ids = np.array(sorted(broker for broker in brokers if 0 <= broker < 1 << 31), np.int64)
     if kind is BROKERS:
-        return np.isin(changed.keys(kind.keys).column("broker_id").to_numpy(), wanted)
+        return np.isin(changed.keys(kind.keys).column("broker_id").to_numpy(), broker_ids)
     if kind is CONFIGS:
         named = changed.keys(kind.keys)
         rows = np.flatnonzero(pc.equal(named.column("resource_type"), BROKER_RESOURCE).to_numpy())
         names = named.column("resource_name").take(pa.array(rows)).to_pylist()
-        found[rows] = [not set(_broker_of_config(BROKER_RESOURCE, name)).isdisjoint(brokers) for name in names]
-        return found
+        concerned[rows] = [not set(_broker_of_config(BROKER_RESOURCE, name)).isdisjoint(brokers) for name in names]
+        return concerned
     if kind is not PARTITIONS:
-        return found
+        return concerned
     both = (changed.was != NOWHERE) & (changed.now != NOWHERE)
     for name in changed.before.schema.names:
         if changed.before.schema.field(name).type != BROKER_LIST and name != _LEADER:
             continue
         sides = [
-            _with_brokers(_side(table, name, rows), wanted)
+            _with_brokers(_side(table, name, rows), broker_ids)
             for table, rows in ((changed.before, changed.was), (changed.after, changed.now))
         ]
         differs = (sides[0] != sides[1]).any(axis=0)
-        found |= differs if name == _REPLICAS else differs & both
-    return found
+        concerned |= differs if name == _REPLICAS else differs & both
+    return concerned
 
 
-def _with_brokers(values: pa.Array, wanted: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+def _with_brokers(values: pa.Array, broker_ids: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     """Return for each broker which of the values are it, or have it; bool[brokers, rows]."""
-    found = np.zeros((len(wanted), len(values)), bool)
+    has_broker = np.zeros((len(broker_ids), len(values)), bool)
     if values.type == BROKER_LIST:
         rows, brokers = pc.list_parent_indices(values).to_numpy(), values.flatten().to_numpy()
     else:
         rows, brokers = np.arange(len(values)), pc.fill_null(values, -1).to_numpy()
-    for number, broker in enumerate(wanted.tolist()):
-        found[number, rows[brokers == broker]] = True
-    return found
+    for number, broker in enumerate(broker_ids.tolist()):
+        has_broker[number, rows[brokers == broker]] = True
+    return has_broker
 
 
 def _broker_of_config(kind: int, name: str) -> list[int]:

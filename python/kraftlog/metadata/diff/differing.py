@@ -22,18 +22,18 @@ def differing(before: pa.Array, after: pa.Array) -> Bools:
     """
     was_null, is_null = _nulls(before), _nulls(after)
     if pa.types.is_list(before.type):
-        found = _lists_differ(before, after)
+        differs = _lists_differ(before, after)
     elif pa.types.is_struct(before.type):
-        found = np.zeros(len(before), bool)
+        differs = np.zeros(len(before), bool)
         for at in range(before.type.num_fields):
-            found |= differing(before.field(at), after.field(at))
+            differs |= differing(before.field(at), after.field(at))
     else:
         if pa.types.is_float64(before.type):
             before, after = before.view(pa.int64()), after.view(pa.int64())
         unequal = pc.fill_null(pc.not_equal(before, after), False)
-        found = np.asarray(unequal.to_numpy(zero_copy_only=False), bool)
+        differs = np.asarray(unequal.to_numpy(zero_copy_only=False), bool)
     both = ~(was_null | is_null)
-    return np.asarray((found & both) | (was_null != is_null), bool)
+    return np.asarray((differs & both) | (was_null != is_null), bool)
 
 
 def _nulls(column: pa.Array) -> Bools:
@@ -42,13 +42,13 @@ def _nulls(column: pa.Array) -> Bools:
 
 def _lists_differ(before: pa.ListArray, after: pa.ListArray) -> Bools:
     lengths = _lengths(before)
-    found = lengths != _lengths(after)
-    alike = np.flatnonzero(~found)
+    differs = lengths != _lengths(after)
+    alike = np.flatnonzero(~differs)
     if lengths[alike].any():
         rows = pa.array(alike)
         items = differing(before.take(rows).flatten(), after.take(rows).flatten())
-        found[np.repeat(alike, lengths[alike])[items]] = True
-    return np.asarray(found, bool)
+        differs[np.repeat(alike, lengths[alike])[items]] = True
+    return np.asarray(differs, bool)
 
 
 def _lengths(column: pa.ListArray) -> npt.NDArray[np.int64]:

@@ -22,7 +22,7 @@ def changed_records(before: Image, after: Image, group: int = 0) -> ChangedByTyp
 
 def changed_tables(old: Mapping[str, pa.Table], new: Mapping[str, pa.Table], group: int = 0) -> ChangedByType:
     """Return the records of two images, as ``changed_records`` does, from their tables."""
-    found = {}
+    by_type = {}
     for name in TYPES:
         if old[name].equals(new[name]):
             continue
@@ -33,8 +33,8 @@ def changed_tables(old: Mapping[str, pa.Table], new: Mapping[str, pa.Table], gro
             rows = np.where(now == NOWHERE, was, now + old[name].num_rows)
             topics = pa.concat_arrays(names).take(pa.array(rows))
             changed = Changed(old[name], new[name], was, now, changed.groups, topics)
-        found[name] = changed
-    return found
+        by_type[name] = changed
+    return by_type
 
 
 def _paired(kind: ImageType, before: pa.Table, after: pa.Table) -> tuple[Rows, Rows]:
@@ -50,9 +50,9 @@ def _paired(kind: ImageType, before: pa.Table, after: pa.Table) -> tuple[Rows, R
     first, second = codes.rows[: before.num_rows], codes.rows[before.num_rows :]
     places = np.full(codes.end, NOWHERE, np.int64)
     places[first] = np.arange(len(first))
-    found = places[second]
+    pairs = places[second]
     is_gone = np.ones(len(first), bool)
-    is_gone[found[found >= 0]] = False
+    is_gone[pairs[pairs >= 0]] = False
     removed = np.flatnonzero(is_gone)
-    was = np.concatenate((removed, found))
+    was = np.concatenate((removed, pairs))
     return was, np.concatenate((np.full(len(removed), NOWHERE), np.arange(len(second))))

@@ -68,12 +68,12 @@ def change_rows(
     pyarrow.Table
         Columns of ``SCHEMA``.
     """
-    found = [
+    rows = [
         _rows_of_type(name, changed[name], whole, show_secrets=show_secrets, with_brokers=with_brokers)
         for name in IMAGE_TYPES
         if name in changed
     ]
-    table = pa.concat_tables([SCHEMA.empty_table(), *found])
+    table = pa.concat_tables([SCHEMA.empty_table(), *rows])
     groups = table.column("group").to_numpy()
     return table.take(pa.array(np.argsort(groups, kind="stable"))) if (groups[1:] < groups[:-1]).any() else table
 
@@ -104,7 +104,7 @@ def _rows_of_type(name: str, changed: Changed, whole: Whole, *, show_secrets: bo
     keys = record_keys(name, named, those.topics)
     parts = named.column(kind.part) if kind.part else None
     topics, partitions = topics_concerned(kind, named, those.topics)
-    found = {
+    values = {
         "group": pa.array(changed.groups[records]),
         "kind": pa.repeat(kind.kind, len(records)),
         "key": keys.take(pa.array(of_record)),
@@ -117,9 +117,9 @@ def _rows_of_type(name: str, changed: Changed, whole: Whole, *, show_secrets: bo
         "brokers": pa.nulls(len(records), SCHEMA.field("brokers").type),
     }
     if with_brokers:
-        found["brokers"] = brokers_concerned(kind, changed, named.take(pa.array(of_record)), records, columns)
+        values["brokers"] = brokers_concerned(kind, changed, named.take(pa.array(of_record)), records, columns)
     order = _order(kind, named, keys, those.topics, of_record, changed.groups[records], changes, columns)
-    return pa.table(found, schema=SCHEMA).take(order)
+    return pa.table(values, schema=SCHEMA).take(order)
 
 
 def _pieces(kind: ImageType, changed: Changed, whole: Whole, *, show_secrets: bool) -> Iterator[_Piece]:

@@ -97,9 +97,15 @@ class Burst:
 
     def happenings(self) -> list[Happening]:
         """Return a line for each thing that happened, in the order in which they began."""
-        found = [*self._of_topics(), *self._of_brokers(), *self._of_lists(), *self._of_configs(), *self._of_others()]
-        found += self._of_leaders()
-        return sorted(found, key=lambda one: one.offset)
+        happenings = [
+            *self._of_topics(),
+            *self._of_brokers(),
+            *self._of_lists(),
+            *self._of_configs(),
+            *self._of_others(),
+        ]
+        happenings += self._of_leaders()
+        return sorted(happenings, key=lambda one: one.offset)
 
     def _rows(self, kind: str) -> list[dict[str, Any]]:
         return [row for row in self.rows if row["kind"] == kind]
@@ -123,9 +129,9 @@ class Burst:
                 ]
                 message = f"topic {topic} {verb}, {_partitions(counts[topic])}" + _listed(configs)
                 yield Happening(offset, offset, "topic", message, topic, partitions=counts[topic])
-        known = {row["key"] for row in rows}
+        topic_keys = {row["key"] for row in rows}
         for verb, partitions in (("added", self.created), ("removed", self.deleted)):
-            others = {topic: counted for topic, counted in partitions.items() if topic not in known}
+            others = {topic: counted for topic, counted in partitions.items() if topic not in topic_keys}
             if len(others) > SHOWN:
                 shown = f"{', '.join(list(others)[:SHOWN])} and {len(others) - SHOWN} more"
                 total = sum(counted.count for counted in others.values())
@@ -216,7 +222,7 @@ class Burst:
 
     def _of_others(self) -> Iterator[Happening]:
         done = {TOPICS.kind, BROKERS.kind, CONFIGS.kind}
-        seen: set[tuple[str, str, int]] = set()
+        keys: set[tuple[str, str, int]] = set()
         for row in self.rows:
             kind, key, at = row["kind"], row["key"], row["group"]
             if kind in done:
@@ -227,10 +233,10 @@ class Burst:
                 text = f"feature {key} {_of_feature(row)}"
             elif kind == ACLS.kind:
                 text = f"ACL {_VERBS.get(row['change'], 'changed')}: {row['after'] or row['before'] or key}"
-            elif (kind, key, at) in seen:
+            elif (kind, key, at) in keys:
                 continue
             else:
-                seen.add((kind, key, at))
+                keys.add((kind, key, at))
                 verb = "registered" if kind == "controller" and row["change"] != REMOVED else row["change"]
                 text = f"{_WORDS.get(kind, kind)} {key} {verb}"
             yield Happening(at, at, kind, text)

@@ -60,19 +60,19 @@ def partition_counts(changed: Changed) -> Counts:
     both = changed.take((changed.was != NOWHERE) & (changed.now != NOWHERE))
     if not len(both):
         return {}
-    found: Counts = {}
+    counts: Counts = {}
     before, after = (_numbers(both, "leader", side) for side in ("before", "after"))
     moved = np.flatnonzero(before != after)
-    _count(found, "leader", both, moved, before[moved], after[moved])
+    _count(counts, "leader", both, moved, before[moved], after[moved])
     states = [_numbers(both, "leader_recovery_state", side) for side in ("before", "after")]
     unclean = np.flatnonzero((states[0] != states[1]) & (states[1] == RECOVERING))
-    _count(found, "unclean", both, unclean, after[unclean], np.zeros(len(unclean), np.int64))
+    _count(counts, "unclean", both, unclean, after[unclean], np.zeros(len(unclean), np.int64))
     for column, (comes, goes) in LISTS.items():
         old, new = (_members(both, column, side) for side in ("before", "after"))
         for what, members in ((comes, np.setdiff1d(new, old)), (goes, np.setdiff1d(old, new))):
             rows, brokers = members >> 32, members & 0xFFFFFFFF
-            _count(found, what, both, rows, brokers, np.zeros(len(rows), np.int64))
-    return found
+            _count(counts, what, both, rows, brokers, np.zeros(len(rows), np.int64))
+    return counts
 
 
 def of_brokers(counts: Counts, brokers: Collection[int] | None) -> Counts:
@@ -84,19 +84,19 @@ def of_brokers(counts: Counts, brokers: Collection[int] | None) -> Counts:
 
 def by_topic(changed: Changed, rows: npt.NDArray[np.intp]) -> dict[str, Counted]:
     """Count partitions by their topics."""
-    found: dict[str, Counted] = {}
+    counted_topics: dict[str, Counted] = {}
     some = changed.take(rows)
     assert some.topics is not None
     for topic, group in zip(some.topics.to_pylist(), some.groups.tolist(), strict=True):
         counted = Counted(group, group, 1)
-        if topic in found:
-            found[topic].add(counted)
+        if topic in counted_topics:
+            counted_topics[topic].add(counted)
         else:
-            found[topic] = counted
-    return found
+            counted_topics[topic] = counted
+    return counted_topics
 
 
-def _count(found: Counts, what: str, changed: Changed, rows: Rows, first: Rows, second: Rows) -> None:
+def _count(counts: Counts, what: str, changed: Changed, rows: Rows, first: Rows, second: Rows) -> None:
     if not len(rows):
         return
     keys = first << 32 | second & 0xFFFFFFFF
@@ -109,7 +109,7 @@ def _count(found: Counts, what: str, changed: Changed, rows: Rows, first: Rows, 
         counted = Counted(
             int(groups[0]), int(groups[-1]), end - start, _names(changed, rows[start : min(end, start + NAMES_SHOWN)])
         )
-        found[what, key >> 32, int(np.int32(np.uint32(key & 0xFFFFFFFF)))] = counted
+        counts[what, key >> 32, int(np.int32(np.uint32(key & 0xFFFFFFFF)))] = counted
 
 
 def _names(changed: Changed, rows: Rows) -> list[str]:

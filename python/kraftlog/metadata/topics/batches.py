@@ -92,11 +92,11 @@ def clearings_of(
     cleared = schemas.column_of(batches[CLEAR_ELR], CLEAR_ELR, "topic_name")
     distinct = pc.unique(cleared.filter(pc.not_equal(cleared, "")))
     live, live_names, _ = slots.topics()
-    found = _numbers_in(names.take(live_names), distinct)
-    concerned = found != NONE
+    topic_numbers = _numbers_in(names.take(live_names), distinct)
+    concerned = topic_numbers != NONE
     count = int(concerned.sum())
     candidates = np.empty((count + len(created), 3), np.int64)
-    candidates[:count] = np.column_stack((live, live_names, found))[concerned]
+    candidates[:count] = np.column_stack((live, live_names, topic_numbers))[concerned]
     offsets, numbers = schemas.offsets_of(batches[CLEAR_ELR]), _numbers_in(cleared, distinct)
     return Clearings(offsets, numbers, candidates, count, _numbers_in(created, distinct))
 

@@ -27,9 +27,9 @@ _WORDS = {
 }
 
 
-def topic_faults(found: npt.NDArray[np.int64], batches: Mapping[str, pa.RecordBatch]) -> Iterator[Fault]:
+def topic_faults(native_faults: npt.NDArray[np.int64], batches: Mapping[str, pa.RecordBatch]) -> Iterator[Fault]:
     """Return the faults that the core found: kind of record, row, fault."""
-    for kind, row, number in found.tolist():
+    for kind, row, number in native_faults.tolist():
         name = TYPES[kind]
         batch = batches[name].slice(row, 1)
         error, words = _WORDS[number]

@@ -44,14 +44,14 @@ class _TopicNames:
         """Return the numbers of the names that topics have before, or after, a group."""
         at = np.where(is_after, *(np.searchsorted(self.places, places, side) for side in ("right", "left")))
         is_known = np.zeros(len(topics), bool)
-        found = self.now[topics]
+        names_of = self.now[topics]
         if not len(self.places):
-            return found
+            return names_of
         for step, names in ((-1, self.after), (0, self.before)):
             there = (at + step).clip(0, len(self.places) - 1)
             fits = ~is_known & (at + step == there) & (self.topics[there] == topics)
-            found, is_known = np.where(fits, names[there], found), is_known | fits
-        return found
+            names_of, is_known = np.where(fits, names[there], names_of), is_known | fits
+        return names_of
 
 
 def changed_topics(slots: TopicSlots, names: Names) -> dict[str, Changed]:
@@ -65,13 +65,13 @@ def changed_topics(slots: TopicSlots, names: Names) -> dict[str, Changed]:
     numbered, order = np.unique(groups, return_inverse=True)
     places = topics * (len(numbered) + 1) + order
     now = slots.names_of(np.ascontiguousarray(distinct))
-    found: dict[str, Changed] = {}
+    tables: dict[str, Changed] = {}
     rows, has_next = _first_of_group(np.flatnonzero(notes["is_topic"]), topics, groups)
     was, is_named = name[rows], np.append(name[rows][1:], NOWHERE) if len(rows) else name[rows]
     became = np.where(has_next, is_named, now[topics[rows]])
     over_time = _TopicNames(places[rows], topics[rows], was, became, now)
     if len(rows):
-        found[TOPIC] = Changed(
+        tables[TOPIC] = Changed(
             topic_table(names.take(was[was >= 0]), notes["ids"][rows[was >= 0]]),
             topic_table(names.take(became[became >= 0]), notes["ids"][rows[became >= 0]]),
             _numbered(was >= 0),
@@ -86,8 +86,8 @@ def changed_topics(slots: TopicSlots, names: Names) -> dict[str, Changed]:
         numbers = over_time.names(topics[rows], places[rows], is_after=is_after)
         is_there = is_after | (changed.was != NOWHERE)
         named = Changed(**{**vars(changed), "topics": names.take(np.where(is_there, numbers, 0))})
-        found[PARTITION] = named.take(is_there)
-    return found
+        tables[PARTITION] = named.take(is_there)
+    return tables
 
 
 def _partitions(slots: TopicSlots, notes: dict[str, npt.NDArray[Any]], rows: Rows, has_next: Bools) -> Changed:

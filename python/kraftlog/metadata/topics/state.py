@@ -56,7 +56,7 @@ class TopicsState:
         clearings = given.clearings_of(concerned, self._slots, self._names, created)
         first_name, self._names = self._names.end, self._names.added(created)
         removals = given.ids_of(concerned, REMOVE_TOPIC)
-        found, removed = self._slots.replay(
+        native_faults, removed = self._slots.replay(
             given.ids_of(concerned, TOPIC),
             first_name,
             clearings.cleared,
@@ -69,11 +69,13 @@ class TopicsState:
             groups,
         )
         self._tables = {}
-        faults.extend(topic_faults(found, concerned))
-        known = removed >= 0
-        gone = (removals[0][known], self._names.take(removed[known])) if known.any() else NONE_REMOVED
+        faults.extend(topic_faults(native_faults, concerned))
+        has_name = removed >= 0
+        removals_of_names = (
+            (removals[0][has_name], self._names.take(removed[has_name])) if has_name.any() else NONE_REMOVED
+        )
         self._drop_names()
-        return gone
+        return removals_of_names
 
     def _unshare(self) -> None:
         if self._is_shared:
@@ -91,9 +93,9 @@ class TopicsState:
 
     def take_changes(self) -> dict[str, Changed]:
         """Return what was noted of topics and of partitions, and forget it."""
-        found = changed_topics(self._slots, self._names)
+        changes = changed_topics(self._slots, self._names)
         self.begin_notes()
-        return found
+        return changes
 
     def _drop_names(self) -> None:
         if self._is_noting:

@@ -26,18 +26,18 @@ def topic_table(names: pa.Array, ids: Uuids) -> pa.Table:
 
 def partition_table(held: Mapping[str, Any], ids: Uuids) -> pa.Table:
     """Return partitions as PartitionRecords; the ids are those of their topics."""
-    found: dict[str, pa.Array] = {"topic_id": columns.uuid_array(ids)}
+    arrays: dict[str, pa.Array] = {"topic_id": columns.uuid_array(ids)}
     for name in SCALARS[2:]:
-        found[name] = array_of(held[name])
+        arrays[name] = array_of(held[name])
     for name in LISTS:
         ends, values = held[name]
         is_uuid = name == "directories"
         items = columns.uuid_array(values.view(np.uint64).reshape(-1, 2)) if is_uuid else array_of(values)
-        found[name] = columns.list_array(ends, items, empty_is_null=name in _NULL_WHEN_EMPTY)
-    return _table(PARTITION, found, len(ids))
+        arrays[name] = columns.list_array(ends, items, empty_is_null=name in _NULL_WHEN_EMPTY)
+    return _table(PARTITION, arrays, len(ids))
 
 
-def _table(name: str, found: Mapping[str, pa.Array], count: int) -> pa.Table:
+def _table(name: str, by_column: Mapping[str, pa.Array], count: int) -> pa.Table:
     schema = schemas.schema_of(name)
-    arrays = [found[field.name] if field.name in found else pa.nulls(count, field.type) for field in schema]
+    arrays = [by_column[field.name] if field.name in by_column else pa.nulls(count, field.type) for field in schema]
     return pa.Table.from_arrays(arrays, schema=schema)

@@ -41,8 +41,8 @@ def quota_entity_name(entity: Iterable[Row]) -> str:
     none can be opened; here it is ``<default>``, and an entity that is really called that is ``\<default>``.
     """
     names = {part["entity_type"]: part["entity_name"] for part in entity}
-    known = [(title, names.pop(kind)) for kind, title in _QUOTA_ENTITIES.items() if kind in names]
-    return "_".join(f"{title}({_entity_text(name)})" for title, name in [*known, *sorted(names.items())])
+    named = [(title, names.pop(kind)) for kind, title in _QUOTA_ENTITIES.items() if kind in names]
+    return "_".join(f"{title}({_entity_text(name)})" for title, name in [*named, *sorted(names.items())])
 
 
 def _entity_text(name: str | None) -> str:

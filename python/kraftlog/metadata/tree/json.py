@@ -99,15 +99,17 @@ def _topics(image: Image) -> Iterator[str]:
     """Return the members of the object of topics, some of them at a time."""
     topics, partitions = image.counts
     at_once = max(1, PARTITIONS_AT_ONCE * topics // max(1, partitions))
-    known: set[str] = set()
+    topic_names: set[str] = set()
     for some, of_them in image.topics(at_once):
         if not some.num_rows:
             continue
         ids = [uuid_text(topic_id) for topic_id in some.column("topic_id").to_pylist()]
         names = []
         for name, topic_id in zip(some.column("name").to_pylist(), ids, strict=True):
-            names.append(name if name not in known else f"{name} {topic_id}")  # two of one name are a fault of the log
-            known.add(names[-1])
+            names.append(
+                name if name not in topic_names else f"{name} {topic_id}"
+            )  # two of one name are a fault of the log
+            topic_names.add(names[-1])
         heads = [
             f'\n{2 * INDENT}{encode_basestring(name)}: {{\n{3 * INDENT}"id": "{topic_id}",\n{3 * INDENT}"partitions": '
             for name, topic_id in zip(names, ids, strict=True)
@@ -156,13 +158,13 @@ def _config(item: tuple[str, str | None]) -> str:
 
 
 def _quotas(quotas: list[Tree]) -> list[Tree]:
-    found: list[Tree] = []
+    trees: list[Tree] = []
     for quota in quotas:
         entity = {one["entityType"]: one["entityName"] for one in quota["entity"]}
-        if not found or found[-1]["entity"] != entity:
-            found.append({"entity": entity, "quotas": {}})
-        found[-1]["quotas"][quota["key"]] = quota["value"]
-    return found
+        if not trees or trees[-1]["entity"] != entity:
+            trees.append({"entity": entity, "quotas": {}})
+        trees[-1]["quotas"][quota["key"]] = quota["value"]
+    return trees
 
 
 def _scram(credentials: list[Tree]) -> Tree:
