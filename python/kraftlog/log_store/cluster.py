@@ -76,9 +76,9 @@ class Cluster:
         self._lock = threading.RLock()
         self._is_halfway = False
         self.features: dict[str, int] = {}
-        found = Found()
+        directory_content = Found()
         if adopts_partitions and not self._is_there():
-            found = found_partitions(log_directory.path, new_uuid)
+            directory_content = found_partitions(log_directory.path, new_uuid)
         self._adopts = adopts_partitions
         properties = self._properties() or self._format(node_id)
         self.node_id = int(properties["node.id"])
@@ -88,11 +88,13 @@ class Cluster:
         self._load()
         if not self.features:
             features = self._encoded("FeatureLevelRecord", [_feature(*each) for each in FEATURES.items()])
-            ids = [self._ids_row(found.next_producer_id)] if found.next_producer_id else []
-            self._append([features, *self._records_of(found.topics), self._encoded("ProducerIdsRecord", ids)])
+            ids = [self._ids_row(directory_content.next_producer_id)] if directory_content.next_producer_id else []
+            self._append(
+                [features, *self._records_of(directory_content.topics), self._encoded("ProducerIdsRecord", ids)]
+            )
             self.features = dict(FEATURES)
-            self._topics.update({topic.name: topic for topic in found.topics})
-            self._first_free_id = self._end_of_ids = found.next_producer_id
+            self._topics.update({topic.name: topic for topic in directory_content.topics})
+            self._first_free_id = self._end_of_ids = directory_content.next_producer_id
 
     @property
     def topics(self) -> dict[str, Topic]:
@@ -155,10 +157,12 @@ class Cluster:
         if disk().entry(path) is None:
             return None
         lines = disk().read_bytes(path).decode().splitlines()
-        found = {key.strip(): value.strip() for key, is_row, value in (line.partition("=") for line in lines) if is_row}
-        if "node.id" not in found:
+        properties = {
+            key.strip(): value.strip() for key, is_row, value in (line.partition("=") for line in lines) if is_row
+        }
+        if "node.id" not in properties:
             raise ValueError(f"{path}: expected node.id of a KRaft log directory, found none")
-        return found
+        return properties
 
     def _format(self, node_id: int) -> dict[str, str]:
         path = self._log_directory.path / META_PROPERTIES
@@ -188,10 +192,10 @@ class Cluster:
     def _load(self) -> None:
         if not self._is_there():
             return
-        known = read_cluster(self._folder, self.node_id)
-        self.features = dict(known.features)
-        self._topics = {topic.name: topic for topic in known.topics}
-        self._first_free_id = self._end_of_ids = known.next_producer_id
+        state = read_cluster(self._folder, self.node_id)
+        self.features = dict(state.features)
+        self._topics = {topic.name: topic for topic in state.topics}
+        self._first_free_id = self._end_of_ids = state.next_producer_id
 
     def _partition_row(self, topic: Topic, partition: int) -> Row:
         return {

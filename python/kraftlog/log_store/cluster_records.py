@@ -61,8 +61,8 @@ def read_cluster(folder: Path, node_id: int) -> ClusterRecords:
             configs.setdefault(row["resource_name"], {})[row["name"]] = row["value"]
     topics = []
     for row in rows["TopicRecord"]:
-        name, found = row["name"], epochs.get(row["topic_id"], {})
-        leader_epochs = tuple(found[at] for at in sorted(found))
+        name, epochs_of_topic = row["name"], epochs.get(row["topic_id"], {})
+        leader_epochs = tuple(epochs_of_topic[at] for at in sorted(epochs_of_topic))
         topics.append(Topic(name, row["topic_id"], leader_epochs, configs.get(name, {})))
     features = tuple((row["name"], row["feature_level"]) for row in rows["FeatureLevelRecord"])
     ids = [row["next_producer_id"] for row in rows["ProducerIdsRecord"]]

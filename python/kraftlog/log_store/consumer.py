@@ -132,11 +132,11 @@ class Consumer:
         UnknownTopicOrPartitionError
             When the store has no topic with one of the names.
         """
-        wanted = topics if isinstance(topics, re.Pattern) else tuple(names(topics))
-        for name in wanted if isinstance(wanted, tuple) else ():
+        subscription = topics if isinstance(topics, re.Pattern) else tuple(names(topics))
+        for name in subscription if isinstance(subscription, tuple) else ():
             self._store.topic_of(name)
         self._leave()
-        self._subscription = wanted
+        self._subscription = subscription
         self._join()
         self._rebalance()
 

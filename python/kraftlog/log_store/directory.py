@@ -23,12 +23,12 @@ OF_FILE_SYSTEMS = frozenset({"lost+found"})  # an empty file system has it in it
 
 def partition_folders(log_directory: Path) -> dict[str, list[int]]:
     """Return the partitions of each topic that have a folder; an empty dict if there is no log directory."""
-    found: dict[str, list[int]] = {}
+    numbers: dict[str, list[int]] = {}
     for entry in disk().entries(log_directory) if disk().entry(log_directory) else ():
         parsed = parse_partition_folder(entry.name)
         if parsed is not None and transition_of(entry.name) is None and entry.is_dir:
-            found.setdefault(parsed[0], []).append(parsed[1])
-    return {topic: sorted(partitions) for topic, partitions in sorted(found.items())}
+            numbers.setdefault(parsed[0], []).append(parsed[1])
+    return {topic: sorted(partitions) for topic, partitions in sorted(numbers.items())}
 
 
 def existing_topics(log_directory: Path) -> dict[str, int]:
@@ -37,20 +37,20 @@ def existing_topics(log_directory: Path) -> dict[str, int]:
     The metadata log takes precedence: a partition without records may have no folder.
     """
     folders = partition_folders(log_directory)
-    found = {topic: partitions[-1] + 1 for topic, partitions in folders.items()}
+    counts = {topic: partitions[-1] + 1 for topic, partitions in folders.items()}
     if CLUSTER_METADATA in folders and disk().matches(log_directory / f"{CLUSTER_METADATA}-0", "*.log"):
-        found.update(_topics_of_metadata(log_directory / f"{CLUSTER_METADATA}-0"))
-    return {topic: count for topic, count in found.items() if topic not in (*INTERNAL, CLUSTER_METADATA)}
+        counts.update(_topics_of_metadata(log_directory / f"{CLUSTER_METADATA}-0"))
+    return {topic: count for topic, count in counts.items() if topic not in (*INTERNAL, CLUSTER_METADATA)}
 
 
 def _topics_of_metadata(folder: Path) -> dict[str, int]:
     faults: list[Fault] = []
     tables = image_at(MetadataLog.open(folder), None, faults).image.tables()
     names = dict(zip(*(tables["TopicRecord"][each].to_pylist() for each in ("topic_id", "name")), strict=True))
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for topic_id in tables["PartitionRecord"]["topic_id"].to_pylist():
-        found[names[topic_id]] = found.get(names[topic_id], 0) + 1
-    return found
+        counts[names[topic_id]] = counts.get(names[topic_id], 0) + 1
+    return counts
 
 
 @dataclass(frozen=True)
@@ -95,8 +95,8 @@ def found_partitions(log_directory: Path, new_uuid: Callable[[], bytes]) -> Foun
         for at in partitions:
             end = _end_of(log_directory, name, at)
             epochs[at] = max(end.epochs.last, 0)
-            known = [state.producer_id for state in end.producers.states()]
-            next_producer_id = max([next_producer_id, *(each + 1 for each in known if each < _NOT_GIVEN_OUT)])
+            producer_ids = [state.producer_id for state in end.producers.states()]
+            next_producer_id = max([next_producer_id, *(each + 1 for each in producer_ids if each < _NOT_GIVEN_OUT)])
         topics.append(Topic(name, next(iter(ids), None) or new_uuid(), tuple(epochs)))
     return Found(topics, next_producer_id)
 
@@ -126,7 +126,7 @@ def check_log_directory(folder: Path) -> None:
     if disk().entry(folder) is None:
         return
     entries = [entry for entry in disk().entries(folder) if entry.name not in OF_FILE_SYSTEMS]
-    known = KNOWN_FILES.keys() | KNOWN_FOLDERS
-    if entries and not any(entry.name in known or parse_partition_folder(entry.name) for entry in entries):
-        found = f"{entries[0].name} and nothing of a log directory"
-        raise FileExistsError(f"{folder}: expected a log directory or an empty folder, found {found}")
+    names = KNOWN_FILES.keys() | KNOWN_FOLDERS
+    if entries and not any(entry.name in names or parse_partition_folder(entry.name) for entry in entries):
+        content = f"{entries[0].name} and nothing of a log directory"
+        raise FileExistsError(f"{folder}: expected a log directory or an empty folder, found {content}")

@@ -60,8 +60,8 @@ class GroupCoordinator:
             for row in batch.to_pylist():
                 if row["state"] == "committed":
                     epoch = -1 if row["leader_epoch"] is None else row["leader_epoch"]
-                    found = OffsetAndMetadata(row["offset"], row["metadata"] or "", epoch)
-                    self._offsets.finish(Commit(row["group"], {(row["topic"], row["partition"]): found}))
+                    position = OffsetAndMetadata(row["offset"], row["metadata"] or "", epoch)
+                    self._offsets.finish(Commit(row["group"], {(row["topic"], row["partition"]): position}))
         for fault in faults:
             raise error_from_fault(fault)
 

@@ -117,10 +117,10 @@ class GroupMembers:
             yield
 
     def _remove(self, member: GroupMetadata) -> None:
-        left = self._groups.get(member.group)
-        if left is None or left.members.pop(member.member_id, None) is None:
+        of_group = self._groups.get(member.group)
+        if of_group is None or of_group.members.pop(member.member_id, None) is None:
             return  # it has left; an exception interrupted its next step
-        left.generation += 1
+        of_group.generation += 1
         if member.group.startswith(_ALONE):
             del self._groups[member.group]
 
@@ -174,8 +174,8 @@ class GroupMembers:
     def deleted(self, member: GroupMetadata) -> list[str]:
         """Return the topics that a member named and that were deleted since its last poll."""
         with self._locked():
-            found = self._groups[member.group].members[member.member_id]
-            topics, found.deleted = found.deleted, []
+            own = self._groups[member.group].members[member.member_id]
+            topics, own.deleted = own.deleted, []
             return topics
 
     def assignment(self, member: GroupMetadata) -> tuple[int, list[TopicPartition] | None]:
@@ -206,12 +206,12 @@ class GroupMembers:
             ]
 
     def _touch(self, topic: str) -> list[_Member]:
-        found: list[_Member] = []
+        touched: list[_Member] = []
         for group in self._groups.values():
             members = _subscribed(group, topic)
             group.generation += bool(members)
-            found += members
-        return found
+            touched += members
+        return touched
 
 
 def _subscribed(group: _Group, topic: str) -> list[_Member]:

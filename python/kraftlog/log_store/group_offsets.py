@@ -118,10 +118,10 @@ class GroupOffsets:
 
     def finish(self, commit: Commit) -> None:
         """Apply a commit."""
-        known = self._committed.setdefault(commit.group, {})
+        of_group = self._committed.setdefault(commit.group, {})
         for key, offset in commit.offsets.items():
-            if key not in known or known[key][1] <= commit.record_offset:
-                known[key] = offset, commit.record_offset
+            if key not in of_group or of_group[key][1] <= commit.record_offset:
+                of_group[key] = offset, commit.record_offset
         self.drop(commit)  # last: an exception before it leaves the commit pending, to be applied again
 
     def end(self, producer_id: int, producer_epoch: int, *, is_commit: bool) -> None:
@@ -145,11 +145,11 @@ class GroupOffsets:
 
     def forget_topic(self, topic: str) -> dict[str, list[TopicPartition]]:
         """Drop the offsets of a topic that is deleted; return the partitions by group."""
-        found: dict[str, set[TopicPartition]] = {}
+        by_group: dict[str, set[TopicPartition]] = {}
         held: list[tuple[str, dict[TopicPartition, Any]]] = [*self._committed.items()]
         held += [(each.group, each.offsets) for each in self._waiting]
         for group, offsets in held:
             for key in [each for each in offsets if each[0] == topic]:
                 del offsets[key]
-                found.setdefault(group, set()).add(key)
-        return {group: sorted(keys) for group, keys in found.items()}
+                by_group.setdefault(group, set()).add(key)
+        return {group: sorted(keys) for group, keys in by_group.items()}

@@ -120,12 +120,12 @@ def _end(partition: Partition, segments: list[Segment]) -> int:
 
 def _within(segments: Iterable[Segment], newest: int) -> list[Segment]:
     """Return the segments before the first one that has newer records."""
-    found = []
+    partitions = []
     for segment in segments:
         if largest_timestamp(segment) > newest:
             break
-        found.append(segment)
-    return found
+        partitions.append(segment)
+    return partitions
 
 
 def _holds_the_same(one: Path, other: Path) -> bool:

@@ -82,11 +82,11 @@ def decided_overwrites(log_directory: Path, states: Iterable[TransactionState]) 
     store = log_directory / STORE_FOLDER
     if disk().entry(store) is None:
         return
-    known = {state.transactional_id: state for state in states}
+    by_id = {state.transactional_id: state for state in states}
     for entry in disk().entries(store):
         if has_manifest(store / entry.name):
             overwrite = _read(store / entry.name / MANIFEST)
-            if overwrite.is_decided(known.get(overwrite.transactional_id)):
+            if overwrite.is_decided(by_id.get(overwrite.transactional_id)):
                 yield overwrite
 
 

@@ -188,9 +188,9 @@ class Partition:
         with self._lock:
             self._check_open()
             self._make_whole()
-            written = self.producers.check(stamp, rows.num_rows, where)
-            if written is not None:
-                return written.base_offset
+            duplicate = self.producers.check(stamp, rows.num_rows, where)
+            if duplicate is not None:
+                return duplicate.base_offset
             base_offset = self._log.next_offset
             batches = self._encoded(rows, stamp, options, timestamp_ms)
             self._begin_step()
@@ -233,9 +233,9 @@ class Partition:
             self._check_open()
             self._make_whole()
             count = int(last_offsets(staged)[-1]) + 1 - int(staged["base_offset"][0])
-            written = self.producers.check(stamp, count, "-".join(map(str, self.key)))
-            if written is not None:
-                return written.base_offset
+            duplicate = self.producers.check(stamp, count, "-".join(map(str, self.key)))
+            if duplicate is not None:
+                return duplicate.base_offset
             base_offset = self._log.next_offset
             headers = placed_headers(
                 staged, base_offset=base_offset, stamp=stamp, partition_leader_epoch=self.leader_epoch
@@ -353,11 +353,11 @@ class Partition:
         """
         if not self._syncs:
             return
-        wanted = self.next_offset
+        end_offset = self.next_offset
         with self._one_waits:
             while not self._is_deleted:
                 self._check_open()
-                if self._synced >= wanted:
+                if self._synced >= end_offset:
                     return
                 log = self._log
                 with storage_errors():

@@ -435,9 +435,9 @@ class Producer:
 
     def _end(self, *, is_commit: bool) -> None:
         assert self._state is not None
-        known = self._store.transactions.state(self._state.transactional_id)
-        if known is not None and known.is_ongoing and _producer(known) == _producer(self._state):
-            self._state = known  # the interrupted call may have begun the transaction
+        state = self._store.transactions.state(self._state.transactional_id)
+        if state is not None and state.is_ongoing and _producer(state) == _producer(self._state):
+            self._state = state  # the interrupted call may have begun the transaction
         if self._state.is_ongoing:  # otherwise nothing was written
             with self._noted():
                 ended = self._store.transactions.end(self._state, is_commit=is_commit)

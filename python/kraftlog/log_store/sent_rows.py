@@ -42,16 +42,16 @@ def arrow_batches(rows: Sent) -> Iterator[pa.RecordBatch]:
         For anything else.
     """
     if isinstance(rows, pa.RecordBatch):
-        found = iter([rows])
+        batches = iter([rows])
     elif isinstance(rows, pa.Table):
-        found = iter(rows.to_batches())
+        batches = iter(rows.to_batches())
     elif isinstance(rows, Stream):
-        found = rows.batches()
+        batches = rows.batches()
     elif hasattr(rows, "__arrow_c_stream__"):
-        found = iter(pa.RecordBatchReader.from_stream(rows))
+        batches = iter(pa.RecordBatchReader.from_stream(rows))
     else:
         raise TypeError(f"expected an Arrow record batch, table or stream, found {type(rows).__name__}")
-    for batch in found:
+    for batch in batches:
         pieces = max(1, -(-batch.nbytes // PIECE_BYTES))
         step = max(1, -(-batch.num_rows // pieces))
         for start in range(0, batch.num_rows, step):
@@ -81,17 +81,17 @@ def routed(
     ValueError
         When a column is invalid.
     """
-    given = [name for name in rows.schema.names if name in COLUMNS and name != "topic"]
+    columns = [name for name in rows.schema.names if name in COLUMNS and name != "topic"]
     left_out = [name for name in rows.schema.names if name not in COLUMNS and name not in schema.RECORDS.shown]
     if left_out:
         check_columns(rows.schema, topic)
-    rows = _plain(rows.select(given))
+    rows = _plain(rows.select(columns))
     check_columns(rows.schema, topic)
     if partition is not None:
         if not 0 <= partition < partitions:
             raise UnknownTopicOrPartitionError(f"topic {topic!r} has {partitions} partitions, and no {partition}")
         own = pa.repeat(pa.scalar(partition, pa.int32()), rows.num_rows)
-        rows = rows.drop_columns(["partition"]) if "partition" in given else rows
+        rows = rows.drop_columns(["partition"]) if "partition" in columns else rows
         rows = rows.append_column("partition", own)
     for _, number, part in rows_by_partition(rows, Routing(topic, {topic: partitions}), spread):
         yield number, part

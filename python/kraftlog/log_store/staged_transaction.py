@@ -38,14 +38,14 @@ def last_batch(groups: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]],
     """
     if write.transactional_id is None or write.batch_id is None:
         return None
-    found = groups.get(write.transactional_id, {}).get(BATCHES)
-    if found is not None and found.metadata and write.query_id and found.metadata != write.query_id:
+    batch = groups.get(write.transactional_id, {}).get(BATCHES)
+    if batch is not None and batch.metadata and write.query_id and batch.metadata != write.query_id:
         raise ReusedTransactionalIdError(
-            f"transactional id {write.transactional_id!r}: {found.offset} batches of query {found.metadata} are "
+            f"transactional id {write.transactional_id!r}: {batch.offset} batches of query {batch.metadata} are "
             f"committed under it; batch {write.batch_id} is of query {write.query_id}, whose checkpoint "
             "is another one and numbers batches from 0. Give it its own transactional id"
         )
-    return found.offset - 1 if found is not None and found.offset > write.batch_id else None
+    return batch.offset - 1 if batch is not None and batch.offset > write.batch_id else None
 
 
 def committed_batch(store: LogStore, write: WriteId) -> int | None:

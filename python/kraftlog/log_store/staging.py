@@ -197,11 +197,11 @@ class _PartitionFiles:
     def finish(self) -> list[tuple[Path, Headers]]:
         """Return the files with their headers."""
         self._append(self._encoder.finish())
-        found = [(path, read_headers(path)) for path in self._files]
-        for path, headers in found:
+        files = [(path, read_headers(path)) for path in self._files]
+        for path, headers in files:
             if is_large(headers):
                 disk().sync_file(path)
-        return found
+        return files
 
     def _append(self, batches: pa.Buffer) -> None:
         view = memoryview(batches).cast("B")

@@ -250,10 +250,10 @@ class LogStore:
 
         A folder without a topic id becomes one of the new topic.
         """
-        found = partition_folders(self.path).get(name, [])
-        left = [number for number in found if topic_id_of(self._folder((name, number))) is not None]
-        if left:
-            self._remove(name, left)
+        numbers = partition_folders(self.path).get(name, [])
+        with_topic_id = [number for number in numbers if topic_id_of(self._folder((name, number))) is not None]
+        if with_topic_id:
+            self._remove(name, with_topic_id)
 
     def _create(self, name: str, partitions: int, configs: Mapping[str, str]) -> Topic:
         with self._guard, storage_errors():
@@ -362,11 +362,11 @@ class LogStore:
         list of Freed
             Sizes before and after, for each partition.
         """
-        found = [
+        freed = [
             clean(partition, self.path, self.options.clock(), roll=roll)
             for partition in self._partitions_to_keep(topics)
         ]
-        return [each for each in found if each is not None]
+        return [each for each in freed if each is not None]
 
     def apply_retention(self, topics: Iterable[str] | None = None) -> list[Freed]:
         """Remove segments that exceed ``retention.ms`` and ``retention.bytes`` of their topics.
@@ -374,13 +374,15 @@ class LogStore:
         The last segment of a partition, and segments after the last stable offset, are kept. The parameter and the
         result are as in ``clean``.
         """
-        found = [apply_retention(partition, self.options.clock()) for partition in self._partitions_to_keep(topics)]
-        return [each for each in found if each is not None]
+        freed = [apply_retention(partition, self.options.clock()) for partition in self._partitions_to_keep(topics)]
+        return [each for each in freed if each is not None]
 
     def _partitions_to_keep(self, topics: Iterable[str] | None) -> list[Partition]:
         self._check_open()
-        wanted = names(topics)
-        every = sorted(self._cluster.topics) if wanted is None else [self._topic(name).name for name in wanted]
+        topic_names = names(topics)
+        every = (
+            sorted(self._cluster.topics) if topic_names is None else [self._topic(name).name for name in topic_names]
+        )
         return [self._open_partition(key) for name in every for key in self._present(name)]
 
     # the end
@@ -466,14 +468,14 @@ class LogStore:
             raise ValueError(f"{self.path}: the store is closed")
 
     def _topic(self, name: str) -> Topic:
-        found = self._cluster.topics.get(name)
-        if found is None:
+        topic = self._cluster.topics.get(name)
+        if topic is None:
             raise UnknownTopicOrPartitionError(f"topic {name!r}: the store has no such topic")
-        return found
+        return topic
 
     def _partitions_of(self, name: str) -> int:
-        found = self._cluster.topics.get(name)
-        return 0 if found is None else found.partitions
+        topic = self._cluster.topics.get(name)
+        return 0 if topic is None else topic.partitions
 
     def _folder(self, key: TopicPartition) -> Path:
         return self.path / f"{key[0]}-{key[1]}"
@@ -483,9 +485,9 @@ class LogStore:
         return self._partition(key)
 
     def _partition(self, key: TopicPartition) -> Partition:
-        found = self._partitions.get(key)
-        if found is not None:
-            return found  # when the store is closed, the partition is, too
+        partition = self._partitions.get(key)
+        if partition is not None:
+            return partition  # when the store is closed, the partition is, too
         with self._guard:
             if self._is_abandoned:
                 self._check_open()

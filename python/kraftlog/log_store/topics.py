@@ -142,8 +142,8 @@ def checked_configs(name: str, configs: Mapping[str, object]) -> dict[str, str]:
             if text.replace(" ", "") not in _POLICIES:
                 raise InvalidConfigError(f"topic {name!r}: {key} {text!r} is not delete, compact or both")
         elif key not in _NUMBERS:
-            known = ", ".join(["cleanup.policy", *_NUMBERS])
-            raise InvalidConfigError(f"topic {name!r}: unknown configuration {key!r}; a store knows {known}")
+            config_names = ", ".join(["cleanup.policy", *_NUMBERS])
+            raise InvalidConfigError(f"topic {name!r}: unknown configuration {key!r}; a store knows {config_names}")
         else:
             least = -1 if key in _WITHOUT_LIMIT else _LEAST.get(key, 0)
             if not re.fullmatch(r"-?[0-9]+", text) or not least <= int(text) <= _NUMBERS[key]:

@@ -122,13 +122,13 @@ class TransactionCoordinator:
 
     def state(self, transactional_id: str) -> TransactionState | None:
         """Return the state of an id; None of one that is not known."""
-        known = self._ids.get(transactional_id)
-        return known.state if known is not None else None
+        entry = self._ids.get(transactional_id)
+        return entry.state if entry is not None else None
 
     def states(self) -> list[TransactionState]:
         """Return the states of all ids, by id."""
-        known = [each.state for _, each in sorted(self._ids.items())]
-        return [state for state in known if state is not None]
+        states = [each.state for _, each in sorted(self._ids.items())]
+        return [state for state in states if state is not None]
 
     def init_producer_id(self, transactional_id: str, timeout_ms: int) -> TransactionState:
         """Begin with an id: the producer that had it before is fenced, and its transaction is aborted.
@@ -143,15 +143,15 @@ class TransactionCoordinator:
                 f"transactional id {transactional_id!r}: a timeout of {timeout_ms} ms is not between 1 and "
                 f"{LONGEST_TIMEOUT_MS}"
             )
-        known = self._id(transactional_id)
-        with known.lock:
-            if known.state is not None and known.state.status == ONGOING:
-                self._abort(known)
-            elif known.state is not None and known.state.status in PREPARED:
-                self._complete(known)  # its markers could not be written before
-            needs_id = known.state is None or known.state.is_exhausted
+        entry = self._id(transactional_id)
+        with entry.lock:
+            if entry.state is not None and entry.state.status == ONGOING:
+                self._abort(entry)
+            elif entry.state is not None and entry.state.status in PREPARED:
+                self._complete(entry)  # its markers could not be written before
+            needs_id = entry.state is None or entry.state.is_exhausted
             new_id = self._runtime.next_producer_id() if needs_id else -1
-            begun = self._write(transactional_id, known, InitProducerId(timeout_ms, self._runtime.now(), new_id))
+            begun = self._write(transactional_id, entry, InitProducerId(timeout_ms, self._runtime.now(), new_id))
             self._log_of(
                 transactional_id
             ).sync()  # else a crash could leave records of an epoch that is given out again
@@ -160,11 +160,11 @@ class TransactionCoordinator:
     def add_partitions(self, state: TransactionState, partitions: frozenset[TopicPartition]) -> TransactionState:
         """Take partitions into the transaction of a producer, and begin it when it has none."""
         self.abort_timed_out()
-        known = self._id(state.transactional_id)
-        with known.lock:
+        entry = self._id(state.transactional_id)
+        with entry.lock:
             now = self._runtime.now()
             event = AddPartitions(state.producer_id, state.producer_epoch, partitions, now, self._version)
-            return self._write(state.transactional_id, known, event)
+            return self._write(state.transactional_id, entry, event)
 
     def end(
         self, state: TransactionState, *, is_commit: bool, on_decision: Callable[[], None] | None = None
@@ -192,31 +192,31 @@ class TransactionCoordinator:
         """
         self.abort_timed_out()
         request = state.producer_id, state.producer_epoch, is_commit
-        known = self._id(state.transactional_id)
-        with known.lock:
-            if not _has_ended(known, request):
-                self._check_undecided(known, state)
+        entry = self._id(state.transactional_id)
+        with entry.lock:
+            if not _has_ended(entry, request):
+                self._check_undecided(entry, state)
                 new_id = -1
-                if known.state is not None and known.state.is_exhausted:
+                if entry.state is not None and entry.state.is_exhausted:
                     new_id = self._runtime.next_producer_id()
                 event = EndTransaction(state.producer_id, state.producer_epoch, is_commit, self._runtime.now(), new_id)
-                prepared = transition(state.transactional_id, known.state, event)
+                prepared = transition(state.transactional_id, entry.state, event)
                 if is_commit:
                     self._sync(self._there(prepared))
-                self._settle(known)
-                self._move(known, prepared, request)
-            assert known.state is not None
-            if known.state.status not in PREPARED:
-                return known.state  # asked again, behind an exception that came when all was done
-            self._write_state(known)
+                self._settle(entry)
+                self._move(entry, prepared, request)
+            assert entry.state is not None
+            if entry.state.status not in PREPARED:
+                return entry.state  # asked again, behind an exception that came when all was done
+            self._write_state(entry)
             if is_commit:
                 self._log_of(state.transactional_id).sync()
             if on_decision is not None:
                 on_decision()
-            completed = self._complete(known)
+            completed = self._complete(entry)
             log = self._log_of(state.transactional_id)
             if not log.waits_for_disk:
-                self._settle(known)  # at once: a thread would take longer, and keep this one from going on
+                self._settle(entry)  # at once: a thread would take longer, and keep this one from going on
         self._runtime.note_write(log)
         if self._settler is not None and log.waits_for_disk:
             with suppress(RuntimeError):  # the store is being closed, which does it as well
@@ -225,13 +225,13 @@ class TransactionCoordinator:
 
     def has_decided(self, state: TransactionState) -> bool:
         """Whether the commit of a producer's transaction may be decided: it can be committed again, and not aborted."""
-        known = self._id(state.transactional_id)
-        with known.lock:
-            return _has_ended(known, (state.producer_id, state.producer_epoch, True))
+        entry = self._id(state.transactional_id)
+        with entry.lock:
+            return _has_ended(entry, (state.producer_id, state.producer_epoch, True))
 
     @staticmethod
-    def _check_undecided(known: _Id, state: TransactionState) -> None:
-        if _has_ended(known, (state.producer_id, state.producer_epoch, True)):
+    def _check_undecided(entry: _Id, state: TransactionState) -> None:
+        if _has_ended(entry, (state.producer_id, state.producer_epoch, True)):
             raise InvalidTransactionError(
                 f"transactional id {state.transactional_id!r}: the commit of the transaction was interrupted when it "
                 "was decided; it cannot be aborted, call commit_transaction again"
@@ -245,11 +245,11 @@ class TransactionCoordinator:
         InvalidTransactionError
             When it has none.
         """
-        known = self._id(transactional_id)
-        with known.lock:
-            if known.state is None or known.state.status != ONGOING:
+        entry = self._id(transactional_id)
+        with entry.lock:
+            if entry.state is None or entry.state.status != ONGOING:
                 raise InvalidTransactionError(f"transactional id {transactional_id!r} has no transaction under way")
-            self._abort(known)
+            self._abort(entry)
 
     def abort_timed_out(self) -> None:
         """Abort transactions that have taken longer than their producers allow; hourly, ids expire as well.
@@ -258,10 +258,10 @@ class TransactionCoordinator:
         """
         now = self._runtime.now()
         for name in [name for name, end in list(self._ongoing.items()) if end < now]:
-            known = self._id(name)
-            with known.lock, _logged(f"transactional id {name!r}: its transaction has timed out"):
+            entry = self._id(name)
+            with entry.lock, _logged(f"transactional id {name!r}: its transaction has timed out"):
                 if self._ongoing.get(name, now) < now:
-                    self._abort(known)
+                    self._abort(entry)
         if now >= self._expires_at:
             with _logged("transactional ids expire"):
                 self.expire()
@@ -275,25 +275,25 @@ class TransactionCoordinator:
         self._expires_at, oldest = now + EXPIRED_EVERY_MS, now - EXPIRATION_MS
         expired = []
         for name in sorted(self._ids):
-            known = self._id(name)
-            with known.lock:
-                state = known.state
+            entry = self._id(name)
+            with entry.lock:
+                state = entry.state
                 if state is not None and not state.is_pending and state.last_update_timestamp < oldest:
-                    self._settle(known)
+                    self._settle(entry)
                     self._append(name, KeyAndValue(transaction_key(name), None))
-                    known.state = None
+                    entry.state = None
                     expired.append(name)
         return expired
 
     def recover(self) -> None:
         """Finish what is prepared, and abort what is under way: nobody is there any more to end it."""
         for name in sorted(self._ids):
-            known = self._id(name)
-            with known.lock:
-                if known.state is not None and known.state.status in PREPARED:
-                    self._complete(known)
-                elif known.state is not None and known.state.status == ONGOING:
-                    self._abort(known)
+            entry = self._id(name)
+            with entry.lock:
+                if entry.state is not None and entry.state.status in PREPARED:
+                    self._complete(entry)
+                elif entry.state is not None and entry.state.status == ONGOING:
+                    self._abort(entry)
 
     def end_left_open(self, partition: Partition) -> None:
         """Abort transactions that are open in a partition, and that no transactional id knows of.
@@ -318,32 +318,32 @@ class TransactionCoordinator:
             self._settler.shutdown(drops_waiting=True)
 
     def _settle_one(self, transactional_id: str) -> None:
-        known = self._id(transactional_id)
-        with known.lock:
-            self._settle(known)
+        entry = self._id(transactional_id)
+        with entry.lock:
+            self._settle(entry)
 
-    def _abort(self, known: _Id) -> None:
-        assert known.state is not None
-        prepared = transition(known.state.transactional_id, known.state, Fence(self._runtime.now()))
-        self._settle(known)
-        self._move(known, prepared)
-        self._complete(known)
+    def _abort(self, entry: _Id) -> None:
+        assert entry.state is not None
+        prepared = transition(entry.state.transactional_id, entry.state, Fence(self._runtime.now()))
+        self._settle(entry)
+        self._move(entry, prepared)
+        self._complete(entry)
 
-    def _complete(self, known: _Id) -> TransactionState:
+    def _complete(self, entry: _Id) -> TransactionState:
         """Write the markers of a prepared transaction; those that are there are not written again.
 
         A partition gets one even if nothing was written there: what its producer sends too late is refused then.
         """
-        prepared = known.state
+        prepared = entry.state
         assert prepared is not None
         is_commit = prepared.status == PREPARE_COMMIT
-        self._write_state(known)
+        self._write_state(entry)
         if is_commit:  # also when an exception came out of the wait for it
             self._log_of(prepared.transactional_id).sync()
         raises_epoch = prepared.transaction_version >= EPOCH_BUMP_VERSION
         now = self._runtime.now()
         for partition in self._there(prepared):
-            known.marked.add(partition)
+            entry.marked.add(partition)
             partition.append_marker(
                 prepared.producer_id,
                 prepared.producer_epoch,
@@ -353,54 +353,54 @@ class TransactionCoordinator:
             )
         self._groups.end(prepared.producer_id, prepared.producer_epoch - raises_epoch, is_commit=is_commit)
         completed = transition(prepared.transactional_id, prepared, Complete(now))
-        known.unwritten = completed  # first: else an exception could leave a state that nobody writes
-        self._take(known, completed)
+        entry.unwritten = completed  # first: else an exception could leave a state that nobody writes
+        self._take(entry, completed)
         return completed
 
     def _there(self, state: TransactionState) -> list[Partition]:
         """Return the partitions of a transaction, without those whose topics were deleted meanwhile."""
-        found = []
+        partitions = []
         for key in sorted(state.partitions):
             with suppress(UnknownTopicOrPartitionError):
-                found.append(self._runtime.partition(key))
-        return found
+                partitions.append(self._runtime.partition(key))
+        return partitions
 
-    def _take(self, known: _Id, state: TransactionState) -> None:
-        known.state = state
+    def _take(self, entry: _Id, state: TransactionState) -> None:
+        entry.state = state
         if state.is_ongoing:
             self._ongoing[state.transactional_id] = state.start_timestamp + state.timeout_ms
         else:
             self._ongoing.pop(state.transactional_id, None)
 
-    def _write(self, transactional_id: str, known: _Id, event: Event) -> TransactionState:
-        state = transition(transactional_id, known.state, event)
-        if state is not known.state:
-            self._settle(known)
-            self._move(known, state)
-        self._write_state(known)
+    def _write(self, transactional_id: str, entry: _Id, event: Event) -> TransactionState:
+        state = transition(transactional_id, entry.state, event)
+        if state is not entry.state:
+            self._settle(entry)
+            self._move(entry, state)
+        self._write_state(entry)
         return state
 
-    def _move(self, known: _Id, state: TransactionState, ended: tuple[int, int, bool] | None = None) -> None:
+    def _move(self, entry: _Id, state: TransactionState, ended: tuple[int, int, bool] | None = None) -> None:
         """Take a state whose record is yet to be written; ``ended`` is the request of a producer that led to it."""
-        known.is_written = False
-        known.ended = ended
-        self._take(known, state)
+        entry.is_written = False
+        entry.ended = ended
+        self._take(entry, state)
 
-    def _write_state(self, known: _Id) -> None:
+    def _write_state(self, entry: _Id) -> None:
         """Append the record of the state, unless it is there."""
-        if not known.is_written and known.state is not None:
-            self._append_state(known.state)
-            known.is_written = True
+        if not entry.is_written and entry.state is not None:
+            self._append_state(entry.state)
+            entry.is_written = True
 
-    def _settle(self, known: _Id) -> None:
+    def _settle(self, entry: _Id) -> None:
         """Wait for the markers of the last transaction, write that it is complete, and wait for that."""
-        self._sync(sorted(known.marked, key=lambda partition: partition.key))
-        completed = known.unwritten
+        self._sync(sorted(entry.marked, key=lambda partition: partition.key))
+        completed = entry.unwritten
         if completed is not None:
             self._append_state(completed)
             self._log_of(completed.transactional_id).sync()
-        known.unwritten = None  # behind the disk: an exception before it lets the next one do it again
-        known.marked.clear()
+        entry.unwritten = None  # behind the disk: an exception before it lets the next one do it again
+        entry.marked.clear()
 
     def _append_state(self, state: TransactionState) -> None:
         self._append(state.transactional_id, transaction_record(state, self._version))
@@ -430,20 +430,20 @@ class TransactionCoordinator:
             done.result()
 
     def _log_of(self, transactional_id: str) -> Partition:
-        known = self._id(transactional_id)
-        if known.log_partition < 0:
+        entry = self._id(transactional_id)
+        if entry.log_partition < 0:
             count = self._runtime.partition_count(TRANSACTION_STATE)
-            known.log_partition = group_partition(pa.array([transactional_id]), count)[0].as_py()
-        return self._runtime.partition((TRANSACTION_STATE, known.log_partition))
+            entry.log_partition = group_partition(pa.array([transactional_id]), count)[0].as_py()
+        return self._runtime.partition((TRANSACTION_STATE, entry.log_partition))
 
     def _id(self, transactional_id: str) -> _Id:
         with self._guard:
             return self._ids.setdefault(transactional_id, _Id())
 
 
-def _has_ended(known: _Id, request: tuple[int, int, bool]) -> bool:
+def _has_ended(entry: _Id, request: tuple[int, int, bool]) -> bool:
     """Whether this was asked for, and the state has moved since: a transaction under way was not ended by it."""
-    return known.ended == request and known.state is not None and known.state.status != ONGOING
+    return entry.ended == request and entry.state is not None and entry.state.status != ONGOING
 
 
 @contextmanager

@@ -130,21 +130,17 @@ def find_log_end(
     if segments:
         producers = producers_before(folder, segments[:first], snapshots, segments[first].base_offset or 0)
     for at, segment in enumerate(segments[first:], first):
-        segment_end = _check(segment, interval, producers, sound_before)
-        checked.append(segment_end)
+        check = _check(segment, interval, producers, sound_before)
+        checked.append(check)
         later = segments[at + 1 :]
-        if segment_end.state.size == segment.size and segment_end.state.fault is None:
+        if check.state.size == segment.size and check.state.fault is None:
             continue
-        if (later or segment_end.state.sound_behind) and (
-            recovery_point is None or segment_end.state.next_offset < recovery_point
-        ):
-            raise _refusal(segment, segment_end.state, len(later))
+        if (later or check.state.sound_behind) and (recovery_point is None or check.state.next_offset < recovery_point):
+            raise _refusal(segment, check.state, len(later))
         sound_segments, behind = segments[: at + 1], later
         break
     next_offset = checked[-1].state.next_offset if checked else start_offset
-    epochs = LeaderEpochs(
-        folder, next_offset + 1, [each for segment_end in checked for each in segment_end.state.epochs]
-    )
+    epochs = LeaderEpochs(folder, next_offset + 1, [each for check in checked for each in check.state.epochs])
     if not epochs.is_in_file:
         for segment in sound_segments[:first]:
             epochs.add(
