@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
+import kraftlog
 from command_line import Done, run_command
 from golden_files import GOLDEN
+from kraftlog.tables.all_tables import TABLES
 
 LOG = GOLDEN / "transactions" / "log"
 
@@ -40,6 +43,37 @@ def test_bytes_read() -> None:
     ended = sql(LOG, "--bytes-read", 'select count(*) as n from orders where partition = 0 and "offset" >= 102')
     assert ended.returncode == 0
     assert ended.stderr == "9,340 of 88,181 bytes of the log were read\n"
+
+
+def test_several_paths_are_one_log(tmp_path: Path) -> None:
+    """A replica that lacks a segment is completed from the other one."""
+    first, second = tmp_path / "first", tmp_path / "second with spaces"
+    for folder in (first, second):
+        shutil.copytree(LOG, folder)
+    damaged = first / "orders-0" / f"{0:020d}.log"
+    damaged.write_bytes(damaged.read_bytes()[:5000])
+    query = "select count(*) as n from orders"
+    expected = kraftlog.open([first, second], topics=["orders"]).records([]).to_table().num_rows
+    assert expected > kraftlog.open(first, topics=["orders"]).records([]).to_table().num_rows
+    for done in (sql(first, second, query, "--format", "csv"), sql(first, second, "--format", "csv", given=query)):
+        assert (done.returncode, done.stdout) == (0, f"n\n{expected}\n")
+
+
+def test_which_argument_is_the_query(tmp_path: Path) -> None:
+    ended = sql(LOG, "tests/nothing", given="select 1 as a")
+    assert (ended.returncode, ended.stderr) == (2, "kraftlog: no such file or directory: tests/nothing\n")
+    ended = sql("select 1 as a")
+    assert (ended.returncode, "expected PATHS, found none" in ended.stderr) == (2, True)
+    folder = tmp_path / "select 1"
+    shutil.copytree(LOG, folder)
+    ended = sql(folder, given="select count(*) as n from orders;")
+    assert (ended.returncode, ended.stdout.split()) == (0, ["n", "207"])
+
+
+def test_shown_tables_are_tables_and_topics() -> None:
+    ended = sql(LOG, "show tables", "--format", "csv")
+    topics = [path.name.rpartition("-")[0] for path in LOG.iterdir() if path.is_dir()]
+    assert ended.stdout.split()[1:] == sorted({*TABLES, *topics})
 
 
 def test_wrong_queries() -> None:

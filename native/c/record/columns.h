@@ -34,7 +34,10 @@ enum kr_want {
     /* no columns: */
     KR_ONLY_MARKERS = 1 << 16, /* rows are only markers and feature levels of a metadata log */
     KR_VIEWS = 1 << 17,        /* keys and values are views */
-    KR_EVERY_BATCH = 1 << 18   /* batches are all, those of no rows among them */
+    KR_EVERY_BATCH = 1 << 18,  /* batches are all, those of no rows among them */
+    KR_FROM_HEADERS = 1 << 19, /* rows that a header tells are not decompressed */
+    /* columns that a header may tell: */
+    KR_HEADER_COLUMNS = KR_WANT_OFFSET | KR_WANT_TIMESTAMP | KR_WANT_TIMESTAMP_MS | KR_WANT_CONTROL_TYPE
 };
 /* clang-format on */
 

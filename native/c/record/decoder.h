@@ -18,7 +18,11 @@ typedef struct {
     int64_t skipped; /* bytes; of a compressed batch, of its plain bytes when they are what is bad */
 } kr_fault;
 
-enum { KR_MAX_FAULTS = 16, KR_FAULTS_OF_A_BATCH = 2 };
+enum {
+    KR_MAX_FAULTS = 16,
+    KR_FAULTS_OF_A_BATCH = 2,
+    KR_ROWS_OF_A_BYTE = 16 /* of a compressed batch, at most: memory for more is not allocated by a header alone */
+};
 
 /* An aborted transaction: transactional batches of the producer that start at bytes [first, marker), or whose base
  * offsets are within that. */
@@ -349,6 +353,27 @@ static inline int kr_pass_decompressed(kr_decoder *d, const uint8_t *data, int64
     return 1;
 }
 
+/* Whether the header of a data batch tells its rows in the wanted columns: each of its offsets has a record, and
+ * timestamps are those of the broker, one for all. After compaction offsets are missing, and the records say which. */
+static inline int kr_header_tells(const kr_decoder *d, const kr_batch_header *h) {
+    uint32_t of_records = d->want & (KR_WANT_ALL | KR_ONLY_MARKERS) & ~(uint32_t)KR_HEADER_COLUMNS;
+    if (!(h->attributes & KR_TIMESTAMP_TYPE_BIT)) of_records |= d->want & (KR_WANT_TIMESTAMP | KR_WANT_TIMESTAMP_MS);
+    if (!(d->want & KR_FROM_HEADERS) || of_records || d->texts || h->magic < 2 || kr_is_control(h)) return 0;
+    if (h->records_count <= 0 || h->records_count - 1 != h->last_offset_delta) return 0;
+    return h->records_count <= (int64_t)KR_ROWS_OF_A_BYTE * h->batch_length;
+}
+
+/* Puts the rows that kr_header_tells; the crc of the batch has been compared. */
+static inline int kr_decode_header(kr_decoder *d, kr_batch_header *h) {
+    int64_t bytes = (int64_t)h->records_count * KR_SMALLEST_RECORD + KR_RECORD_BATCH_OVERHEAD;
+    int status = kr_room(d, h, bytes);
+    if (status != KR_OK) return status;
+    const kr_columns before = d->columns;
+    kr_record r = {0};
+    for (; r.offset_delta < h->records_count; r.offset_delta++) kr_record_put(&d->columns, h, &r, 0, d->want);
+    return kr_settle(d, h, &before, bytes, KR_OK, 0);
+}
+
 /* Checks a compressed batch as far as its bytes allow and points at its payload. */
 static inline int kr_open_compressed(kr_decoder *d, kr_batch_header *h) {
     kr_error e;
@@ -366,6 +391,7 @@ static inline int kr_open_compressed(kr_decoder *d, kr_batch_header *h) {
         kr_leave_out(d, h, &e);
         return KR_OK;
     }
+    if (kr_header_tells(d, h)) return kr_decode_header(d, h);
     if (h->magic >= 2) {
         d->payload = start + h->position + KR_RECORD_BATCH_OVERHEAD;
         d->payload_size = h->batch_length - KR_MIN_BATCH_LENGTH;

@@ -69,6 +69,8 @@ cdef extern from "record/columns.h" nogil:
     enum kr_want:
         KR_ONLY_MARKERS
         KR_EVERY_BATCH
+        KR_FROM_HEADERS
+        KR_HEADER_COLUMNS
         KR_VIEWS
 
     const char *kr_column_names[]

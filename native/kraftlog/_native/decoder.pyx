@@ -12,6 +12,8 @@ from kraftlog._native.c_decoder cimport (
     KR_DECOMPRESSION_LIMIT,
     KR_END,
     KR_EVERY_BATCH,
+    KR_FROM_HEADERS,
+    KR_HEADER_COLUMNS,
     KR_NEEDS_DECOMPRESSION,
     KR_NEEDS_ROOM,
     KR_NEEDS_TRANSACTIONS,
@@ -45,6 +47,8 @@ kr_crc_init()
 WANT = {kr_column_names[i].decode(): 1 << i for i in range(KR_COLUMN_COUNT)}  # bits of kr_want
 ONLY_MARKERS = KR_ONLY_MARKERS
 EVERY_BATCH = KR_EVERY_BATCH
+FROM_HEADERS = KR_FROM_HEADERS
+HEADER_COLUMNS = KR_HEADER_COLUMNS
 VIEWS = KR_VIEWS
 
 END = KR_END

@@ -9,6 +9,8 @@ from kraftlog.types import Buffer, InputFile
 WANT: dict[str, int]
 ONLY_MARKERS: int
 EVERY_BATCH: int
+FROM_HEADERS: int
+HEADER_COLUMNS: int
 VIEWS: int
 END: int
 CHUNK_FULL: int

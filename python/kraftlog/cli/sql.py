@@ -28,8 +28,7 @@ EXIT_ERROR = 1
 
 
 @click.command()
-@click.argument("path", type=click.Path())
-@click.argument("query", required=False)
+@click.argument("paths", nargs=-1, metavar="PATHS... [QUERY]", type=click.Path())
 @click.option("--isolation-level", type=click.Choice(ISOLATION_LEVELS), default=ISOLATION_LEVELS[0], show_default=True)
 @click.option("--show-secrets", is_flag=True, help="Show SCRAM credentials and passwords.")
 @HEAL
@@ -44,8 +43,7 @@ EXIT_ERROR = 1
 def sql(
     ctx: click.Context,
     /,
-    path: str,
-    query: str | None,
+    paths: tuple[str, ...],
     isolation_level: IsolationLevel,
     show_secrets: bool,
     heal: bool,
@@ -58,7 +56,8 @@ def sql(
 
     Topics are tables: orders, or topics.orders. So are the tables of kraftlog: records, batches, segments, groups,
     offsets and others. image.TopicRecord and the like are the metadata image. "show all tables" lists what there is.
-    Without QUERY, statements are read from standard input or from a prompt; each ends in a semicolon.
+    Without QUERY, statements are read from standard input or from a prompt; each ends in a semicolon. The last argument
+    is QUERY if it contains a space and is not a path that exists.
 
     Of a log only the columns are decoded that a query names, and what its conditions on topic, partition, offset and
     timestamp leave is read. Bytes become text by decode(value), and fields of JSON are decode(value)->>'$.id'. With
@@ -70,9 +69,12 @@ def sql(
       kraftlog sql sample/broker 'select partition, count(*) as records from orders group by 1 order by 1'
     """  # noqa: D301  (\b keeps the example as it is)
     tier = given_tier(ctx)
-    if tier is not None and query is None and not _is_there(path):
-        path, query = "", path  # PATH may be left out
-    log = open_log([*(one for one in (path, tier) if one), *given_identity(ctx)])
+    query = None
+    if paths and _is_query(paths[-1]):
+        paths, query = paths[:-1], paths[-1]
+    if not paths and tier is None:
+        raise click.UsageError("expected PATHS, found none")
+    log = open_log([*paths, *([] if tier is None else [tier]), *given_identity(ctx)])
     output.check(log.folders)
     how: dict[str, Any] = {
         "isolation_level": isolation_level,
@@ -119,12 +121,14 @@ def sql(
     sys.exit(report_faults(faults) or (EXIT_ERROR if has_failed and not is_prompt else 0))
 
 
-def _is_there(path: str) -> bool:
-    """Whether there is something at a path; a query is none."""
-    try:
-        return disk().entry(log_path(path)) is not None
-    except OSError:
+def _is_query(text: str) -> bool:
+    """Whether a text is a query: a path that is mistyped is one without spaces, and refused as a path."""
+    if not any(map(str.isspace, text)):
         return False
+    try:
+        return disk().entry(log_path(text)) is None
+    except OSError:
+        return True
 
 
 def _answer(session: SqlSession, text: str, output: Output) -> None:

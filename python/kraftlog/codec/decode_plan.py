@@ -66,6 +66,8 @@ class DecodePlan:
             want |= native.WANT["offset"]
         if options.bounds_timestamps:
             want |= native.WANT["timestamp_ms"]
+        if options.from_headers and not want & sum(native.WANT.values()) & ~native.HEADER_COLUMNS:
+            want |= native.FROM_HEADERS
         self.rules = native.Rules(
             want,
             check_crc=options.checks_crc,

@@ -27,6 +27,7 @@ _FLAGS = (
     "include_image",
     "heal",
     "committed_only",
+    "from_headers",
 )
 _BOUNDS = {
     "batch_rows": (1, 2**31 - 2),
@@ -105,6 +106,9 @@ class ReadOptions:
         Whether each partition ends at the high watermark that its files prove.
     time : str or int
         Which offset of a partition is asked for: one of ``TIMES``, or that of a time, in milliseconds.
+    from_headers : bool
+        Whether a compressed batch is not decompressed if its checksum matches and its header tells all that is read of
+        it: a record for each of its offsets. If its records contradict its header, that is not noticed.
     holds : HeldTexts, optional
         Batches without these texts may be left out; their records are not decoded.
     """
@@ -127,6 +131,7 @@ class ReadOptions:
     heal: bool = True
     committed_only: bool = False
     time: str | int = LATEST
+    from_headers: bool = False
     holds: HeldTexts | None = None
 
     def __post_init__(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from types import TracebackType
 from typing import Any, Self
@@ -16,7 +17,7 @@ from kraftlog.codec.options import ReadOptions
 from kraftlog.errors import Fault
 from kraftlog.metadata.image import TYPES, Image
 from kraftlog.metadata.image_table import image_table
-from kraftlog.query.dataset import TableDataset
+from kraftlog.query.dataset import Open, TableDataset
 from kraftlog.read.log_pass import Progress
 from kraftlog.read.partitions import is_metadata
 from kraftlog.stream import Stream, optional_package
@@ -100,7 +101,7 @@ class SqlSession:
         self._log = log
         self._schema_faults: list[Fault] = []
         self._typed = None if typed is None else self._typed_options(typed)
-        self._untyped: dict[str, str] = {}  # topics that no query has named, and their datasets
+        self._untyped: list[str] = []  # topics that no query has named
         self._kept_bytes: dict[str, str] = {}  # why a topic has no types
         self._query = ""
         self._heal, self._show_secrets = heal, show_secrets
@@ -113,15 +114,13 @@ class SqlSession:
         self._image_faults: list[Fault] = []
         duckdb = optional_package("duckdb", "SQL", "'kraftlog[sql]'")
         self.errors = (duckdb.Error,)
-        datasets = list(self._datasets())
         self._connection = duckdb.connect()
-        for number, (place, dataset) in enumerate(datasets):
-            self._connection.execute(f"create schema if not exists {place[0]}")
-            self._register(f"kraftlog_{number}", place, dataset)
+        for sql_schema in (TOPICS, IMAGE):
+            self._connection.execute(f"create schema {sql_schema}")
+        for place, arrow_schema, open_stream in self._views():
+            self._create_view(place, arrow_schema, open_stream)
             if self._typed is not None and place[0] == TOPICS and place[1] not in INTERNAL_TOPICS:
-                self._untyped[place[1]] = f"kraftlog_{number}"
-        self._connection.execute(f"create schema if not exists {TOPICS}")
-        self._connection.execute(f"set search_path = 'main,{TOPICS}'")
+                self._untyped.append(place[1])
         self._connection.execute("set timezone = 'UTC'")
         if redaction is not None:  # files of the log can be read as bytes, and by other ways to this process
             self._connection.execute("set python_enable_replacements = false")
@@ -150,7 +149,8 @@ class SqlSession:
         self._image_faults.clear()
         self._query = text
         for topic in [one for one in self._untyped if _names(text, one)]:
-            self._give_types(topic, self._untyped.pop(topic))
+            self._untyped.remove(topic)
+            self._give_types(topic)
         found = self._connection.sql(text)
         return pa.RecordBatchReader.from_batches(pa.schema([]), []) if found is None else _reader(found)
 
@@ -188,31 +188,33 @@ class SqlSession:
         found.check_names()
         return found
 
-    def _register(self, name: str, place: tuple[str, str], dataset: TableDataset) -> None:
-        self._connection.register(name, dataset)
-        self._connection.execute(f"create or replace view {place[0]}.{_quoted(place[1])} as select * from {name}")
+    def _create_view(self, place: tuple[str, str], arrow_schema: pa.Schema, open_stream: Open) -> None:
+        """Create a view over a dataset that has no name of its own: ``show tables`` would show that, too."""
+        dataset = TableDataset(_counted_first(arrow_schema), open_stream)
+        columns = ", ".join(map(_quoted, arrow_schema.names))
+        self._connection.execute(f"set search_path = '{place[0]}'")
+        self._connection.from_arrow(dataset).project(columns).create_view(place[1], replace=True)
+        self._connection.execute(f"set search_path = 'main,{TOPICS}'")
 
-    def _datasets(self) -> Iterator[tuple[tuple[str, str], TableDataset]]:
+    def _views(self) -> Iterator[tuple[tuple[str, str], pa.Schema, Open]]:
         for name, each in TABLES.items():
             columns = [*each.schema.shown, *each.schema.on_request]
-            yield ("main", name), TableDataset(each.schema.select(columns), self._opener(self._log, name))
+            yield ("main", name), each.schema.select(columns), self._opener(self._log, name)
         for topic in self._log.topics:
-            yield (TOPICS, topic), self._topic(topic, None)
+            yield (TOPICS, topic), *self._topic(topic, None)
         if any(map(is_metadata, self._log.found.segments)):
             for name in TYPES:
-                yield (IMAGE, name), TableDataset(_image_schema(name), self._image_opener(name))
+                yield (IMAGE, name), _image_schema(name), self._image_opener(name)
 
     def _files_of(self, topic: str) -> Log:
         return self._log.of_files(self._log.lines.found.only(lambda one, _: one == topic))
 
-    def _topic(self, topic: str, types: ResolvedTypes | None) -> TableDataset:
+    def _topic(self, topic: str, types: ResolvedTypes | None) -> tuple[pa.Schema, Open]:
         table = schema.RECORDS if types is None else typed_table(types)
         others = [name for name in (*table.shown, *table.on_request) if name not in ("topic", *_TOPIC_COLUMNS)]
-        return TableDataset(
-            table.select([*_TOPIC_COLUMNS, *others]), self._opener(self._files_of(topic), "records", types)
-        )
+        return table.select([*_TOPIC_COLUMNS, *others]), self._opener(self._files_of(topic), "records", types)
 
-    def _give_types(self, topic: str, name: str) -> None:
+    def _give_types(self, topic: str) -> None:
         """Give the keys and values of a topic their types; a topic that has none keeps bytes."""
         assert self._typed is not None
         if not self._typed.has_schemas_of(topic):
@@ -223,12 +225,12 @@ class SqlSession:
         except ValueError as error:
             self._kept_bytes[topic] = f"{topic} keeps bytes: {error}"
             return
-        self._register(name, (TOPICS, topic), self._topic(topic, types))
+        self._create_view((TOPICS, topic), *self._topic(topic, types))
 
-    def _opener(self, log: Log, table: str, types: ResolvedTypes | None = None) -> Any:
+    def _opener(self, log: Log, table: str, types: ResolvedTypes | None = None) -> Open:
         definition = TABLES[table]
         given = {name: value for name, value in self._given.items() if name in definition.option_names}
-        options = definition.read_options(given)
+        options = replace(definition.read_options(given), from_headers=True)
 
         def open_stream(columns: Sequence[str], filter: ds.Expression | None) -> Stream:
             how: dict[str, Any] = {"on_progress": self._on_progress, "typed": types}
@@ -240,7 +242,7 @@ class SqlSession:
 
         return open_stream
 
-    def _image_opener(self, name: str) -> Any:
+    def _image_opener(self, name: str) -> Open:
         def open_stream(columns: Sequence[str], filter: ds.Expression | None) -> Stream:
             rows = image_table(self._image, name, show_secrets=self._show_secrets)
             rows = (rows if filter is None else rows.filter(filter)).select(columns)
@@ -263,6 +265,12 @@ def _reader(relation: Any) -> pa.RecordBatchReader:
 
 def _image_schema(name: str) -> pa.Schema:
     return image_table(Image.empty(), name).schema
+
+
+def _counted_first(arrow_schema: pa.Schema) -> pa.Schema:
+    """Return the columns with the one first that DuckDB reads to count rows; the partition needs no records."""
+    at = arrow_schema.get_field_index("partition")
+    return arrow_schema if at < 0 else arrow_schema.remove(at).insert(0, arrow_schema.field(at))
 
 
 def _names(query: str, topic: str) -> bool:
