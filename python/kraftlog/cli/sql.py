@@ -55,7 +55,8 @@ def sql(
     """Answer questions in SQL, by DuckDB (pip install 'kraftlog[sql]').
 
     Topics are tables: orders, or topics.orders. So are the tables of kraftlog: records, batches, segments, groups,
-    offsets and others. image.TopicRecord and the like are the metadata image. "show all tables" lists what there is.
+    offsets and others. image.TopicRecord and the like are the metadata image. "show tables" lists tables and topics,
+    "show all tables" these and their columns.
     Without QUERY, statements are read from standard input or from a prompt; each ends in a semicolon. The last argument
     is QUERY if it contains a space and is not a path that exists.
 
