@@ -18,32 +18,52 @@ from kraftlog.spark import to_parquet
 from kraftlog.spark.option_tables import READING, SINK, STREAMS, WITHOUT_EFFECT, Option
 from kraftlog.tables.all_tables import TABLES
 
+_ROOT = click.Context(commands, info_name=PROGRAM)
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Put the pages of commands into the navigation, by task."""
+    assert config.nav is not None
+    (reference,) = (entry["Reference"] for entry in config.nav if "Reference" in entry)
+    tasks = [{task: [{name: f"reference/commands/{name}.md"} for name in names]} for task, names in TASKS.items()]
+    reference[0] = {"Commands": [{"All commands": "reference/commands.md"}, *tasks]}
+    return config
+
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the generated pages."""
     pages = {"commands": _commands(), "tables": _tables(), "functions": _functions(), "spark-options": _spark_options()}
+    pages |= {f"commands/{name}": _command(name) for names in TASKS.values() for name in names}
     for name, content in pages.items():
         files.append(File.generated(config, f"reference/{name}.md", content=content))
     return files
 
 
 def _commands() -> str:
-    root = click.Context(commands, info_name=PROGRAM)
     parts = ["# Commands\n", *_help_text(commands)]
     for task, names in TASKS.items():
-        parts.append(f"## {task}\n")
+        parts += [f"## {task}\n", "| | |", "|---|---|"]
         for name in names:
-            command = commands.get_command(root, name)
+            command = commands.get_command(_ROOT, name)
             assert command is not None
-            ctx = click.Context(command, parent=root, info_name=name)
-            usage = " ".join([ctx.command_path, *command.collect_usage_pieces(ctx)])
-            parts += [f"### {name}\n", f"```\n{usage}\n```\n", *_help_text(command), "| | |", "|---|---|"]
-            options = [option for option in command.get_params(ctx) if isinstance(option, click.Option)]
-            for option, text in filter(None, (option.get_help_record(ctx) for option in options)):
-                cell = html.escape(text).replace("|", r"\|")
-                parts.append(f"| `{option}` | {cell} |")
-            parts.append("")
+            cell = html.escape(command.get_short_help_str(limit=300)).replace("|", r"\|")
+            parts.append(f"| [`{PROGRAM} {name}`](commands/{name}.md) | {cell} |")
+        parts.append("")
     return "\n".join(parts)
+
+
+def _command(name: str) -> str:
+    command = commands.get_command(_ROOT, name)
+    assert command is not None
+    ctx = click.Context(command, parent=_ROOT, info_name=name)
+    usage = " ".join([ctx.command_path, *command.collect_usage_pieces(ctx)])
+    parts = [f"# {PROGRAM} {name}\n", f"```\n{usage}\n```\n", *_help_text(command), "| | |", "|---|---|"]
+    options = [option for option in command.get_params(ctx) if isinstance(option, click.Option)]
+    for option, text in filter(None, (option.get_help_record(ctx) for option in options)):
+        breakable = html.escape(option).replace("|", "&#124;<wbr>")  # else a long list of choices widens the table
+        cell = html.escape(text).replace("|", r"\|")
+        parts.append(f"| <code>{breakable}</code> | {cell} |")
+    return "\n".join([*parts, ""])
 
 
 def _help_text(command: click.Command) -> Iterator[str]:
