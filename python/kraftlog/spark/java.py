@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import importlib.metadata
 import os
+import pwd
 import re
 import shutil
 import subprocess
@@ -40,6 +41,18 @@ def system_java_is_enough() -> bool:
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     version = java_version(java) if java else None
     return version is not None and version >= LEAST_VERSION
+
+
+def check_user_name() -> None:
+    """Raise RuntimeError if the user has a number only, as in containers: Hadoop refuses to start without a name."""
+    number = os.getuid()
+    try:
+        pwd.getpwuid(number)
+    except KeyError:
+        raise RuntimeError(
+            f"Spark needs a user with a name, found only the number {number}: "
+            "add it to /etc/passwd, or run as another user"
+        ) from None
 
 
 def use_java() -> str | None:

@@ -7,7 +7,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from kraftlog.spark.java import use_java
+from kraftlog.spark.java import check_user_name, use_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,8 +28,9 @@ def local_session(master: str = "local[2]", **settings: str) -> SparkSession:
     Raises
     ------
     RuntimeError
-        When there is no Java.
+        When there is no Java, or no name of the user.
     """
+    check_user_name()
     use_java()
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ["PYSPARK_PYTHON"] = sys.executable
