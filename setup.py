@@ -15,7 +15,11 @@ from Cython.Build import cythonize
 from setuptools import Extension, setup
 
 NATIVE = Path("native")
-MODULES = sorted((NATIVE / "kraftlog" / "_native").glob("*.pyx"))
+# the ones that take longest are compiled first, so that none of them is left alone at the end
+LONGEST = ("message", "decoder", "topic_slots", "message_pass")
+MODULES = sorted(
+    (NATIVE / "kraftlog" / "_native").glob("*.pyx"), key=lambda path: (path.stem not in LONGEST, path.stem)
+)
 GENERATED = Path("build") / "generated"
 SHARED = "kraftlog._native.cython_shared"  # Cython's memoryviews: else each module compiles its own
 SHARED_SOURCE = GENERATED / "cython_shared.c"

@@ -14,6 +14,8 @@ ORDERS_BY_PARTITION = """
 select partition, count(*) records, min(timestamp) "first", max(timestamp) "last" from orders group by 1 order by 1
 """.strip()
 SPACE = "topic,partition,records,size_in_bytes,key_bytes,value_bytes,overhead_bytes,unread_bytes"
+# of a job of seconds the optimizing compiler of Java takes half
+SHORT_JOB = {"spark_driver_extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 SHOWN = {
     "Is it broken? A bit of one batch was flipped; all others are read": (
         *("verify", "sample/damaged"),
@@ -64,7 +66,7 @@ def _spark_job(folder: Path, output: Path) -> None:
     from kraftlog.spark.export import to_parquet
     from kraftlog.spark.session import local_session
 
-    spark = local_session()
+    spark = local_session(**SHORT_JOB)
     try:
         export = to_parquet(spark, str(folder), str(output), overwrite=True)
         totals = (
