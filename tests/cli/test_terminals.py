@@ -83,6 +83,14 @@ def test_all_commands_are_here():
     assert SHOWN.keys() | NO_TABLES.keys() == MODULES.keys()
 
 
+@pytest.mark.parametrize("command", MODULES)
+def test_options_fit_a_terminal_of_80_columns(kraftlog_command: Command, command: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    _, _, options = kraftlog_command(command, "--help").stdout.partition("\nOptions:\n")
+    assert options
+    assert [line for line in options.splitlines() if len(line) > 80] == []
+
+
 @pytest.mark.sweep(6)
 @pytest.mark.parametrize("columns", [80, 200])
 @pytest.mark.parametrize("command", SHOWN)
@@ -106,9 +114,11 @@ def test_rows_fit_and_what_is_copied_is_whole(kraftlog_command: Command, command
 def test_the_rest_of_the_columns_is_named(kraftlog_command: Command):
     names = kraftlog_command("batches", GOLDEN / "codecs" / "log", "-c", 1).stdout.splitlines()[0].split()
     with PseudoTerminal(ON_SCREEN, *arguments("batches"), columns=80) as terminal:
-        header, *_, last = terminal.rest().splitlines()
+        header, *lines = terminal.rest().splitlines()
+    assert [line for line in lines if len(line) > 80] == []
+    last = " ".join(lines).partition("not shown")[2]
     left_out = ", ".join(name for name in names if name not in header.split())
-    assert last == f"not shown for want of width: {left_out}; --columns chooses, --full shows all"
+    assert last == f" for want of width: {left_out}; --columns chooses, --full shows all"
     with PseudoTerminal(WITHOUT_ERRORS, *arguments("batches"), "--full", columns=80) as terminal:
         assert terminal.rest().splitlines()[0].split() == names
 

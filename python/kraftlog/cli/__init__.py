@@ -105,10 +105,10 @@ def commands() -> None:
 
     \b
     Examples:
-      kraftlog sample sample                  write logs of a real Kafka, for these examples
-      kraftlog topics sample/broker           what is in it?
-      kraftlog verify sample/damaged          is it broken?
-      kraftlog why sample/hanging             why does my consumer hang?
+      kraftlog sample sample           write logs of a real Kafka, for these
+      kraftlog topics sample/broker    what is in it?
+      kraftlog verify sample/damaged   is it broken?
+      kraftlog why sample/hanging      why does my consumer hang?
       kraftlog records sample/codecs -t codec-lz4 -o -5 -f '%o %k\\n'
     """  # noqa: D301  (\b keeps the examples as they are)
 

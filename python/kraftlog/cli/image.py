@@ -48,7 +48,13 @@ EXIT_DIFFERS = 3
 @click.command()
 @DIRECTORY
 @AT
-@click.option("--type", "record_type", type=click.Choice(TYPES), help="Only these records, as a table.")
+@click.option(
+    "--type",
+    "record_type",
+    type=click.Choice(TYPES),
+    metavar="TYPE",
+    help=f"Only these records, as a table: {', '.join(TYPES)}.",
+)
 @output_options(JSON)
 @click.option("--show-secrets", is_flag=True, help="Show SCRAM credentials and passwords.")
 @STRICT

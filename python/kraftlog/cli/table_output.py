@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import textwrap
 from typing import IO
 
 import numpy as np
@@ -83,7 +84,10 @@ class TableForPeople:
     def remarks(self) -> list[str]:
         """Names of columns that were left out."""
         names = ", ".join(self._layout.left_out if self._layout else ())
-        return [f"not shown for want of width: {names}; --columns chooses, --full shows all"] if names else []
+        if not names:
+            return []
+        remark = f"not shown for want of width: {names}; --columns chooses, --full shows all"
+        return textwrap.wrap(remark, self._width or len(remark), break_long_words=False, break_on_hyphens=False)
 
     def _begin(self) -> None:
         """Lay out the columns by the first rows, and print these."""

@@ -29,8 +29,15 @@ FORMAT_NAMES = (
 
 TYPED = applied(
     [
-        click.option("--value-format", type=click.Choice(FORMAT_NAMES), help="What values are; they become columns."),
-        click.option("--key-format", type=click.Choice(FORMAT_NAMES), help="What keys are."),
+        click.option(
+            "--value-format",
+            type=click.Choice(FORMAT_NAMES),
+            metavar="FORMAT",
+            help=f"What values are; they become columns: {', '.join(FORMAT_NAMES)}.",
+        ),
+        click.option(
+            "--key-format", type=click.Choice(FORMAT_NAMES), metavar="FORMAT", help="What keys are: one of the same."
+        ),
         click.option(
             "--value-schema",
             help="The schema to read values by: an id, a subject, SUBJECT:VERSION, or a file .avsc, .proto or .json"
