@@ -38,6 +38,8 @@ def command_line_rows(table: str, paths: list[Path], folder: Path, *options: str
 
     It refuses logs that do not hold the topic of a table, which has no rows in Spark.
     """
+    if table == "errors":  # the command, verify, compares files as well
+        return plain_rows(kraftlog.open(paths).scan(table).to_table())
     output = folder / f"{table}.arrows"
     arguments = [TABLES[table].command, *map(str, paths), "--format", "arrow", "--output", str(output), "--no-progress"]
     arguments += options

@@ -12,7 +12,7 @@ from kraftlog._native.scanner import Scanner
 from kraftlog.check import decoded_headers
 from kraftlog.disk.disk import Disk, ReadableFile, use_disk
 from kraftlog.disk.remote_path import LogPath
-from kraftlog.topics import TRANSACTION_STATE
+from kraftlog.topics import INTERNAL_TOPICS, TRANSACTION_STATE
 
 
 class CountingDisk(Disk):
@@ -47,7 +47,9 @@ def test_verify_opens_and_decodes_a_segment_once(scenario: str, monkeypatch: pyt
     assert isinstance(disk, CountingDisk)
     files = {str(segment.path): 1 for segment in log.found.segments}
     assert decoded == files
+    # messages of internal topics are decoded after the check of their batches
+    files |= {str(segment.path): 2 for segment in log.found.segments if segment.topic in INTERNAL_TOPICS}
     # what coordinators decided is in records, which the check of batches does not hand on
-    files |= {str(segment.path): 2 for segment in log.found.segments if segment.topic == TRANSACTION_STATE}
+    files |= {str(segment.path): 3 for segment in log.found.segments if segment.topic == TRANSACTION_STATE}
     assert {name: count for name, count in disk.opened.items() if name.endswith(".log")} == files
     assert scans == []

@@ -18,9 +18,11 @@ from kraftlog.read.log_pass import Pass
 
 # Crafted by hand out of pieces, or damaged on purpose.
 NOT_SOUND = {
+    "coordinator_future": {"bad_message"},
     "legacy": {"bad_crc"},
     "transactions_hanging": {"bad_producer_epoch"},
-    "schema_all": {"begin_inside_transaction", "end_outside_transaction"},
+    "remote_log_metadata": {"bad_message"},
+    "schema_all": {"bad_message", "begin_inside_transaction", "end_outside_transaction"},
     "metadata_txn/abort_without_begin_illegal": {"end_outside_transaction"},
     "metadata_txn/end_without_begin_illegal": {"end_outside_transaction"},
     "metadata_txn/nested_begin_illegal": {"begin_inside_transaction", "end_outside_transaction"},

@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+import kraftlog
 from golden_files import GOLDEN, lines
 
 METADATA = GOLDEN / "metadata" / "log"
@@ -373,7 +374,10 @@ def test_what_cannot_be_read_is_a_row_and_told(kraftlog_command: Command) -> Non
     strict = kraftlog_command("messages", log, "--strict")
     assert strict.returncode == 1
     assert "record at offset 27: value: version 2 of TransactionLog" in strict.stderr
-    assert "bad_message" in kraftlog_command("errors", log, "--format", "jsonl").stdout
+    checked = kraftlog_command("verify", log, "--format", "jsonl", "--columns", "error,message")
+    assert checked.returncode == 1
+    found = [json.loads(line) for line in checked.stdout.splitlines()]
+    assert sum(row["error"] == "bad_message" for row in found) == kraftlog.open(log).errors().num_rows > 0
 
 
 def test_messages_of_a_topic_of_users(kraftlog_command: Command) -> None:

@@ -127,7 +127,7 @@ def test_bounds_limit_and_workers(kraftlog_command):
 
 def test_errors_and_exit_codes(kraftlog_command):
     damaged = GOLDEN / "damaged" / "bit_flip_payload" / "log"
-    listed = kraftlog_command("errors", damaged, "--format", "jsonl")
+    listed = kraftlog_command("verify", damaged, "--format", "jsonl")
     assert listed.returncode == 1
     assert [(row["error"], row["position"], row["size_in_bytes"]) for row in rows(listed.stdout)] == [
         ("bad_crc", 254, 96)
@@ -140,9 +140,35 @@ def test_errors_and_exit_codes(kraftlog_command):
     assert strict.returncode == 1
     assert [row["offset"] for row in rows(strict.stdout)] == [0, 1, 2, 3, 4]  # what comes before the fault
     assert strict.stderr.startswith("kraftlog: t-0/00000000000000000000.log: batch at byte 254:")
-    left_alone = kraftlog_command("errors", GOLDEN / "deleted_records" / "log", "--format", "jsonl")
+    left_alone = kraftlog_command("verify", GOLDEN / "deleted_records" / "log", "--format", "jsonl")
     assert left_alone.returncode == 0
-    assert {row["error"] for row in rows(left_alone.stdout)} == {"not_read"}
+    assert [row["error"] for row in rows(left_alone.stdout)] == ["not_read", "not_read"]
+    assert left_alone.stderr == "34323 bytes in 5 segments: no errors, 2 not_read\n"
+    refused = kraftlog_command("errors", damaged)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "there is no command 'errors'; did you mean verify?" in refused.stderr
+
+
+def test_verify_has_the_options_of_the_table_errors(kraftlog_command):
+    damaged = GOLDEN / "damaged" / "bit_flip_payload" / "log"
+
+    def codes(folder: Path, *options: object) -> list[str]:
+        done = kraftlog_command("verify", folder, "--format", "jsonl", "--columns", "error", *options)
+        assert done.returncode == (1 if done.stdout else 0)
+        return [row["error"] for row in rows(done.stdout)]
+
+    assert codes(damaged) == codes(damaged, "--workers", 2) == ["bad_crc"]
+    assert codes(damaged, "--end-offset", 4) == codes(damaged, "--start-offset", 8) == []
+    assert "bad_crc" not in codes(damaged, "--no-check-crc")
+    assert "decompression_limit" in codes(GOLDEN / "codecs" / "log", "--max-decompressed-bytes", 100)
+    strict = kraftlog_command("verify", damaged, "--strict", "--format", "jsonl")
+    assert (strict.returncode, strict.stdout) == (1, "")
+    assert strict.stderr.startswith("kraftlog: t-0/00000000000000000000.log: batch at byte 254:")
+    lost = GOLDEN / "damaged" / "batch_length_13" / "log"
+    table = kraftlog.open(lost).errors(salvage=True).to_pylist()
+    done = kraftlog_command("verify", lost, "--salvage", "--format", "jsonl")
+    assert [row["size_in_bytes"] for row in rows(done.stdout)] == [row["size_in_bytes"] for row in table]
+    assert table != kraftlog.open(lost).errors().to_pylist()
 
 
 def test_log_start_offset(kraftlog_command):

@@ -33,7 +33,6 @@ SHOWN = {
     "stats": "transactions/log",
     "index-entries": "transactions/log -c 5",
     "verify": "damaged/bit_flip_payload/log",
-    "errors": "damaged/bit_flip_payload/log",
     "health": "metadata/log -c 5",
     "downgrade-check": "transactions/log --to 3.4.0",
     "transactions": "transactions/log -c 9",

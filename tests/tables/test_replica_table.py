@@ -320,9 +320,11 @@ def test_the_column_replica_says_which_directory_a_row_is_of(pair: list[Path], t
     request = parse_request(options)
     found = [row for part in plan_parts(request) for some in read(request, part, []) for row in some.to_pylist()]
     assert sorted(map(str, found)) == rows
-    command = [table.replace("_", "-"), *map(str, pair), "--columns", ",".join(names), "--format", "arrow"]
+    command = [TABLES[table].command, *map(str, pair), "--columns", ",".join(names), "--format", "arrow"]
     CliRunner().invoke(commands, [*command, "--output", str(tmp_path / "rows.arrows")])
     shown = pa.ipc.open_stream(tmp_path / "rows.arrows").read_all().to_pylist()
+    if table == "errors":  # the command, verify, also compares index files
+        shown = [row for row in shown if row["error"] != "index_mismatch"]
     assert sorted(map(str, shown)) == rows
 
 

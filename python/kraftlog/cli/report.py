@@ -11,7 +11,7 @@ FAULTS_SHOWN = 10
 EXIT_FAULTS = 1
 
 
-def report_faults(faults: Sequence[Fault], listed_by: str | None = "kraftlog errors") -> int:
+def report_faults(faults: Sequence[Fault], listed_by: str | None = "kraftlog verify") -> int:
     """Name the faults on standard error and return the exit code that they call for.
 
     Parameters

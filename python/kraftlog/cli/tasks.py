@@ -26,9 +26,8 @@ TASKS: dict[str, dict[str, tuple[str, str]]] = {
         "dump": ("dump", "Print files as kafka-dump-log does."),
     },
     "Check": {
-        "verify": ("verify", "Check records, offsets, index files and transactions."),
+        "verify": _TABLE,
         "report": ("report_page", "Write one HTML page: what is wrong, what to do next, what is there."),
-        "errors": _TABLE,
         "health": ("health", "List partitions, brokers and configs that need attention."),
         "downgrade-check": ("downgrade_check", "List what an older release could not read."),
     },
@@ -87,8 +86,9 @@ OTHER_NAMES = {
     "find": "grep",
     "consume": "records",
     "describe": "topics, or image",
+    "errors": "verify",
 }
-"""What other programs call a command, and who looks for it here."""
+"""Names of commands in other programs and in earlier releases, and the commands to use instead."""
 
 MODULES = {name: module for commands in TASKS.values() for name, (module, _) in commands.items()}
 WITHOUT_ARROW = ("sample",)  # modules that need no pyarrow

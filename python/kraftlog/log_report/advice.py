@@ -32,7 +32,7 @@ class Advice:
 
 
 def _errors(paths: Sequence[str], fault: Fault) -> list[str]:
-    return [kraftlog("errors", paths, *of_partition(fault.topic, fault.partition))]
+    return [kraftlog("verify", paths, *of_partition(fault.topic, fault.partition))]
 
 
 def _rescue(paths: Sequence[str], fault: Fault) -> list[str]:

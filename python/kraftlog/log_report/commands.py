@@ -24,8 +24,8 @@ def kraftlog(command: str, paths: Sequence[str], *options: object) -> str:
     Examples
     --------
     >>> from kraftlog.log_report.commands import kraftlog
-    >>> kraftlog("errors", ["/data/kafka logs"], "-t", "a;b")
-    "kraftlog errors '/data/kafka logs' -t 'a;b'"
+    >>> kraftlog("verify", ["/data/kafka logs"], "-t", "a;b")
+    "kraftlog verify '/data/kafka logs' -t 'a;b'"
     """
     named = [quote(path) for path in paths[:PATHS_NAMED]]
     more = ["..."] if len(paths) > PATHS_NAMED else []

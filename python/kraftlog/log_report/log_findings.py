@@ -24,7 +24,7 @@ def log_findings(facts: Facts) -> Iterator[Finding]:
             counted(len(facts.left_alone), "file or folder that is not read", "files and folders that are not read"),
             "No files of live segments: Kafka was about to delete them, or they are not Kafka's.",
             details=[fault.message for fault in facts.left_alone[:DETAILS]],
-            commands=[kraftlog("errors", facts.paths)],
+            commands=[kraftlog("verify", facts.paths)],
         )
 
 

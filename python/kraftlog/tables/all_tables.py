@@ -314,9 +314,10 @@ TABLES = {
             is_of_faults=True,
             shows_unread=True,
             task="Check",
-            command="errors",
-            summary="List what cannot be read, and what was left alone.",
-            example="kraftlog errors sample/damaged",
+            command="verify",
+            summary="Check records, offsets, index files and transactions.",
+            example="kraftlog verify sample/broker",
+            module="verify",
         ),
     )
 }

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
 
 from kraftlog.codec.options import ReadOptions
-from kraftlog.errors import Fault
+from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.discover import Discovery
 from kraftlog.read.log_pass import Pass, Progress
 from kraftlog.stream import Stream
@@ -296,31 +297,54 @@ class RecordTables(LogFiles):
         options: ReadOptions = ReadOptions(),  # noqa: B008  (frozen)
         on_progress: Progress | None = None,
         notes: list[str] | None = None,
+        *,
+        workers: int = 1,
     ) -> Iterator[Fault]:
-        """Check batches, records, offsets, index files and transactions; yields faults as they are found.
+        """Check batches, records, offsets, index files, transactions and messages; yields faults as they are found.
 
-        Torn transactions, over all their partitions, come last.
+        Messages are the records of internal topics. Torn transactions, over all their partitions, come last.
 
         Parameters
         ----------
         options : ReadOptions
+            With bounds, only records are checked that may lie within them. ``strict`` raises for the first fault.
         on_progress : callable, optional
             Called with the number of log bytes read since the last call.
         notes : list of str, optional
             Receives the position of a torn tail, which is not a fault.
+        workers : int
+            Number of decoding threads.
         """
+        for fault in self._verified(options, on_progress, [] if notes is None else notes, workers):
+            if options.strict:
+                raise error_from_fault(fault)
+            yield fault
+
+    def _verified(
+        self, options: ReadOptions, on_progress: Progress | None, notes: list[str], workers: int
+    ) -> Iterator[Fault]:
         from kraftlog.check.partitions import check_segments
+        from kraftlog.tables.message_tables import note_bad_messages
         from kraftlog.tables.transactions import TransactionCheck
 
         yield from self.unreadable()
         yield from self.not_needed()
-        read = Pass(options, notes=[] if notes is None else notes, on_progress=on_progress)
+        read = Pass(
+            options,
+            catalog=self.catalog,
+            workers=workers,
+            notes=[] if notes is None else notes,
+            on_progress=on_progress,
+        )
         try:
             transactions = TransactionCheck(self.lines.found.segments, self.found)
         except ValueError as error:  # each replica is checked by itself; which cluster transactions are of is not known
             transactions = TransactionCheck([], Discovery())
             read.notes.append(f"transactions are not compared across partitions: {error}")
         yield from check_segments(self.found.segments, read, observe=transactions.observe)
+        messages = replace(read, options=replace(options, include_deleted=True), faults=[])
+        note_bad_messages(self.found.segments, messages)
+        yield from messages.faults
         if not (options.bounds_offsets or options.bounds_timestamps):
             yield from transactions.torn()
 
