@@ -42,7 +42,7 @@ def command_line_rows(table: str, paths: list[Path], folder: Path, *options: str
         return plain_rows(kraftlog.open(paths).scan(table).to_table())
     output = folder / f"{table}.arrows"
     arguments = [TABLES[table].command, *map(str, paths), "--format", "arrow", "--output", str(output), "--no-progress"]
-    arguments += options
+    arguments += [*(["--fields"] if table == "metadata_changes" else []), *options]
     result = CliRunner().invoke(commands, arguments, standalone_mode=False)
     if isinstance(result.exception, UsageError) and ", and found " in str(result.exception):
         return []

@@ -116,7 +116,7 @@ def test_no_snapshot_of_what_cannot_be_read_whole(kraftlog_command: Command, tmp
     assert "missing_offsets" in done.stderr
     assert "no snapshot was written" in done.stderr
     assert not (tmp_path / "new").exists()
-    done = kraftlog_command("downgrade", folder, "--to", "4.2", "--force", "--output", tmp_path / "new")
+    done = kraftlog_command("downgrade", folder, "--to", "4.2", "--unsafe", "--write", tmp_path / "new")
     assert (done.returncode, "nothing was written" in done.stderr) == (1, True)
 
 
@@ -138,10 +138,10 @@ def test_what_has_no_such_topic(kraftlog_command: Command) -> None:
         assert f"{table} reads __consumer_offsets, and found {found}: give a log directory that has a folder " in (
             done.stderr
         )
-    done = kraftlog_command("metadata-changes", GOLDEN / "codecs" / "log" / "codec-lz4-0")
+    done = kraftlog_command("changes", GOLDEN / "codecs" / "log" / "codec-lz4-0")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "metadata-changes reads __cluster_metadata, and found codec-lz4" in done.stderr
-    done = kraftlog_command("downgrade-check", GOLDEN / "codecs" / "log" / "codec-lz4-0", "--to", "3.4.0")
+    assert "no metadata log in it" in done.stderr
+    done = kraftlog_command("downgrade", GOLDEN / "codecs" / "log" / "codec-lz4-0", "--to", "3.4.0")
     assert (done.returncode, done.stdout) == (2, "")
     assert "nothing was checked" in done.stderr
 
@@ -153,7 +153,6 @@ def test_wrong_usage(kraftlog_command: Command) -> None:
         (("image", METADATA, "--at", "soon"), "'soon' is not an offset, and timestamp"),
         (("image", GOLDEN / "codecs" / "log"), "no metadata log in it"),
         (("diff", METADATA / "bootstrap.checkpoint"), "one image only"),
-        (("diff", METADATA, "--steps", "--format", "csv"), "--steps goes with --format text"),
         (("image", METADATA, "--at", "2001-01-01"), "before the first one of the log"),
         (("messages", METADATA, "--type", "Nothing"), "is not a type of message"),
     ):
@@ -175,19 +174,6 @@ def test_diff_tells_what_changed(kraftlog_command: Command) -> None:
     assert f"+ topic meta-0: topic_id = {topic['topicId']}" in told or any(topic["topicId"] in line for line in told)
     assert sum(line.startswith("+ partition meta-0-") for line in told) == 2
     assert kraftlog_command("diff", METADATA, "--from", 15, "--to", 15).stdout == ""
-
-
-def test_diff_step_by_step(kraftlog_command: Command) -> None:
-    """Offsets are those of the images that Kafka publishes; the steps add up to the whole."""
-    published = [one["offset"] for one in lines(GOLDEN / "metadata" / "expected" / "published_images.jsonl")]
-    bounds = ("--from", 7, "--to", published[14])
-    done = kraftlog_command("diff", METADATA, *bounds, "--steps")
-    offsets = [int(line[1:]) for line in done.stdout.splitlines() if line.startswith("@")]
-    assert offsets == [offset for offset in published[:15] if offset > 7 and offset in offsets]
-    assert len(offsets) > 5
-    whole = kraftlog_command("diff", METADATA, *bounds).stdout.splitlines()
-    added = [line for line in whole if line.startswith("+ topic")]
-    assert [line.strip() for line in done.stdout.splitlines() if line.startswith("  + topic")] == added
 
 
 def test_messages_are_objects_in_json_lines(kraftlog_command: Command) -> None:
@@ -248,7 +234,7 @@ def test_messages_of_control_records(kraftlog_command: Command) -> None:
 
 
 def test_limits(kraftlog_command: Command) -> None:
-    """The first rows, lines and steps of what is shown without a limit."""
+    """The first rows and lines of what is shown without a limit."""
     for arguments, size in (
         (("image", METADATA, "--type", "TopicRecord", "--format", "jsonl"), 3),
         (("diff", METADATA, "--from", 10), 3),
@@ -257,9 +243,6 @@ def test_limits(kraftlog_command: Command) -> None:
         whole = kraftlog_command(*arguments).stdout.splitlines()
         assert len(whole) > size
         assert kraftlog_command(*arguments, "--limit", size).stdout.splitlines() == whole[:size]
-    steps = ("diff", METADATA, "--from", 7, "--to", 30, "--steps")
-    whole = kraftlog_command(*steps).stdout
-    assert kraftlog_command(*steps, "--limit", 2).stdout == "@".join(whole.split("@")[:3])
 
 
 def test_strict_shows_nothing_of_an_incomplete_log(kraftlog_command: Command, tmp_path: Path) -> None:
@@ -271,7 +254,7 @@ def test_strict_shows_nothing_of_an_incomplete_log(kraftlog_command: Command, tm
     data = bytearray(log.read_bytes())
     data[-3] ^= 1
     log.write_bytes(data)
-    for arguments in (("image", tmp_path), ("diff", tmp_path), ("diff", tmp_path, "--steps")):
+    for arguments in (("image", tmp_path), ("diff", tmp_path), ("changes", tmp_path, "--fields")):
         assert kraftlog_command(*arguments).returncode == 1
         assert kraftlog_command(*arguments).stdout
         done = kraftlog_command(*arguments, "--strict")
@@ -436,5 +419,4 @@ def test_diff_of_two_clusters(kraftlog_command: Command) -> None:
         same = kraftlog_command("diff", snapshot, METADATA, "--to", end_offset - 1, *option)
         assert (same.returncode, same.stdout) == (0, "")
     assert kraftlog_command("diff", METADATA, other, "--by-id").stdout.count("- topic") == len(topics[0])
-    for refused in ((METADATA, other, "--steps"), (METADATA, "--by-id")):
-        assert kraftlog_command("diff", *refused).returncode == 2
+    assert kraftlog_command("diff", METADATA, "--by-id").returncode == 2

@@ -140,7 +140,7 @@ def test_other_tables(kraftlog_command: Command):
     assert sorted(int(line) for line in done.stdout.splitlines()[1:]) == sorted(
         end - 1 for name, end in HIGH_WATERMARKS.items() if name.startswith("orders-")
     )
-    done = kraftlog_command("metadata-changes", metadata, "-t", "meta-0", "-c", 2, "--format", "jsonl")
+    done = kraftlog_command("changes", metadata, "--fields", "-t", "meta-0", "-c", 2, "--format", "jsonl")
     assert len(done.stdout.splitlines()) == 2
 
 

@@ -71,7 +71,7 @@ def test_an_ending_without_a_format_is_refused(kraftlog_command: Command, tmp_pa
         ("verify", PARTITION),
         ("stats", PARTITION),
         ("recover", PARTITION),
-        ("downgrade-check", METADATA, "--to", "3.9"),
+        ("downgrade", METADATA, "--to", "3.9"),
         ("health", METADATA),
         ("image", METADATA),
         ("image", METADATA, "--type", "TopicRecord"),

@@ -34,7 +34,7 @@ SHOWN = {
     "index-entries": "transactions/log -c 5",
     "verify": "damaged/bit_flip_payload/log",
     "health": "metadata/log -c 5",
-    "downgrade-check": "transactions/log --to 3.4.0",
+    "downgrade": "transactions/log --to 3.4.0",
     "transactions": "transactions/log -c 9",
     "why": "transactions/log -t orders --format table",
     "partition-transactions": "transactions/log -c 9",
@@ -48,8 +48,7 @@ SHOWN = {
     "lag": "groups/log",
     "image": "metadata/log --type ConfigRecord -c 9",
     "diff": "metadata/log --from 85 --to 94 --format table",
-    "timeline": "metadata/log --to 150 --format table",
-    "metadata-changes": "metadata/log -c 9",
+    "changes": "metadata/log --to 150 --format table",
     "recover": "damaged/truncated_in_last_records/log",
 }
 NO_TABLES = {
@@ -65,7 +64,6 @@ NO_TABLES = {
     "replay": "needs a broker",
     "store": "has tests of its own",
     "schemas": "no sample log has the topic of a registry; has tests of its own",
-    "downgrade": "writes a snapshot",
 }
 ON_SCREEN = "from kraftlog.cli import main; main()"
 WITHOUT_ERRORS = f"import os; os.dup2(os.open(os.devnull, os.O_WRONLY), 2); {ON_SCREEN}"
@@ -142,8 +140,8 @@ def test_sizes_and_times_are_for_people_on_a_terminal_alone(kraftlog_command: Co
 
 
 def test_text_of_diff_fits(kraftlog_command: Command):
-    for option in ([], ["--steps"]):
-        words = ["diff", str(GOLDEN / "metadata" / "log"), "--from", "30", "--to", "94", *option]
+    for command in (["diff"], ["changes", "--fields"]):
+        words = [*command, str(GOLDEN / "metadata" / "log"), "--from", "30", "--to", "94"]
         plain = kraftlog_command(*words).stdout
         with PseudoTerminal(WITHOUT_ERRORS, *words, columns=80) as terminal:
             shown = terminal.rest()

@@ -79,17 +79,17 @@ NEXT_RECORD = frame(NEXT_TYPE, 0) + b"\0"
 def test_a_downgrade_wants_force(
     kraftlog_command: Command, log: Callable[..., Path], tmp_path: Path, case: str
 ) -> None:
-    """Also to a level between which metadata did not change; nothing is written without --force, and it is named."""
+    """Also to a level between which metadata did not change; nothing is written without --unsafe, and it is named."""
     record, named = CASES[case]
     folder, target = log(record), tmp_path / "out"
     for to in ("4.4-IV1", "4.3", "4.2") if case != "level" else ("4.4", "4.3"):
-        done = kraftlog_command("downgrade", folder, "--to", to, "--output", target)
+        done = kraftlog_command("downgrade", folder, "--to", to, "--write", target)
         assert done.returncode == 1
         assert "unknown" in done.stderr
         assert named in done.stderr
-        assert "nothing was written; --force does it all the same" in done.stderr
+        assert "nothing was written; --unsafe writes it nevertheless" in done.stderr
         assert not target.exists()
-    assert kraftlog_command("downgrade", folder, "--to", to, "--output", target, "--force").returncode == 0
+    assert kraftlog_command("downgrade", folder, "--to", to, "--write", target, "--unsafe").returncode == 0
     assert list(target.rglob("*.checkpoint"))
 
 
@@ -98,7 +98,7 @@ def test_a_downgrade_wants_force(
 def test_the_check_names_it(kraftlog_command: Command, log: Callable[..., Path], to: str, case: str) -> None:
     """Whichever release is asked for."""
     record, named = CASES[case]
-    done = kraftlog_command("downgrade-check", log(record), "--to", to, "--format", "jsonl")
+    done = kraftlog_command("downgrade", log(record), "--to", to, "--format", "jsonl")
     assert done.returncode == 1
     assert named in done.stdout + done.stderr
     outcomes = {json.loads(line)["outcome"] for line in done.stdout.splitlines()}
@@ -107,7 +107,7 @@ def test_the_check_names_it(kraftlog_command: Command, log: Callable[..., Path],
 
 def test_what_is_known_is_safe(kraftlog_command: Command, log: Callable[..., Path]) -> None:
     """The newest level itself, and every known level of every feature."""
-    done = kraftlog_command("downgrade-check", log(feature("group.version", 1)), "--to", NEWEST_RELEASE)
+    done = kraftlog_command("downgrade", log(feature("group.version", 1)), "--to", NEWEST_RELEASE)
     assert (done.returncode, done.stderr) == (0, f"{NEWEST_RELEASE}.0: reads all records\n")
     known = [{"name": name, "feature_level": level} for name, level in levels.FEATURE_LEVELS]
     table = {FEATURE: pa.Table.from_pylist(known, schema_of(FEATURE))}
@@ -160,13 +160,13 @@ def test_no_downgrade_is_safe_of_a_log_with_a_record_of_the_next_type_or_version
     assert named in report.reasons[0]
 
 
-@pytest.mark.parametrize("command", [["downgrade"], ["downgrade", "--force"], ["downgrade-check"]], ids=" ".join)
+@pytest.mark.parametrize("options", [[], ["--write"], ["--write", "--unsafe"]], ids=" ".join)
 def test_commands_call_no_such_downgrade_safe(
-    kraftlog_command: Command, log: Callable[..., Path], tmp_path: Path, command: list[str]
+    kraftlog_command: Command, log: Callable[..., Path], tmp_path: Path, options: list[str]
 ) -> None:
     folder, output = log(NEXT_RECORD, levels.level_of("4.2")), tmp_path / "out"
-    to_file = ["--output", output] if command[0] == "downgrade" else []
-    done = kraftlog_command(command[0], folder, "--to", "4.1", *command[1:], *to_file)
+    target = [output] if options else []
+    done = kraftlog_command("downgrade", folder, "--to", "4.1", *options[:1], *target, *options[1:])
     assert done.returncode == 1
     assert "metadata.version 4.2-IV1 to 4.1-IV1: unknown" in done.stderr
     assert f"unknown type {NEXT_TYPE}" in done.stderr
@@ -175,16 +175,12 @@ def test_commands_call_no_such_downgrade_safe(
 
 
 def test_the_next_record_type_of_metadata(log: Callable[..., Path], tmp_path: Path, kraftlog_command: Command) -> None:
-    """An image that lacks what it says is not whole, and no snapshot is made of it, not even with --force."""
+    """An image that lacks what it says is not whole, and no snapshot is made of it, not even with --unsafe."""
     folder, target = log(NEXT_RECORD), tmp_path / "out"
     with pytest.raises(RecordError, match=f"unknown type {NEXT_TYPE}"):
         kraftlog.open(folder).image()
-    for command in (
-        ["downgrade", "--output", target],
-        ["downgrade", "--output", target, "--force"],
-        ["downgrade-check"],
-    ):
-        done = kraftlog_command(command[0], folder, "--to", "4.3", *command[1:])
+    for options in ([], ["--write", target], ["--write", target, "--unsafe"]):
+        done = kraftlog_command("downgrade", folder, "--to", "4.3", *options)
         assert done.returncode == 1
         assert f"unknown type {NEXT_TYPE}" in done.stderr
         assert not target.exists()
@@ -224,8 +220,8 @@ def test_the_next_release(kraftlog_command: Command, log: Callable[..., Path]) -
     with pytest.raises(ValueError, match=NEXT_RELEASE):
         release_of(NEXT_RELEASE)
     folder = log(feature("group.version", 1))
-    for command in (["downgrade-check", folder], ["downgrade", folder, "--output", folder.parent / "out"]):
-        done = kraftlog_command(*command, "--to", NEXT_RELEASE)
+    for options in ([], ["--write", folder.parent / "out"]):
+        done = kraftlog_command("downgrade", folder, *options, "--to", NEXT_RELEASE)
         assert done.returncode == 2
         assert NEXT_RELEASE in done.stderr
 

@@ -79,9 +79,9 @@ def test_checks(kraftlog_command: Command) -> None:
     """Nothing is wrong with the log; 4.4 reads it, and 4.3 cannot load it."""
     assert kraftlog_command("verify", FOLDER / "log").returncode == 0
     for to in ("4.4", "4.4.0", "4.4-IV2"):
-        done = kraftlog_command("downgrade-check", FOLDER / "log", "--to", to)
+        done = kraftlog_command("downgrade", FOLDER / "log", "--to", to)
         assert (done.returncode, done.stderr.splitlines()[0]) == (0, "4.4.0: reads all records")
-    done = kraftlog_command("downgrade-check", FOLDER / "log", "--to", "4.3", "--format", "jsonl")
+    done = kraftlog_command("downgrade", FOLDER / "log", "--to", "4.3", "--format", "jsonl")
     assert done.returncode == 1
     fails = [row["type"] for row in map(json.loads, done.stdout.splitlines()) if row["outcome"] == "fails"]
     assert fails == [UNREGISTER]

@@ -154,7 +154,7 @@ def test_command_until_it_is_interrupted(tmp_path: Path) -> None:
     first = whole(folder)
     program = Path(sys.executable).parent / "kraftlog"
     process = subprocess.Popen(
-        [str(program), "timeline", str(folder), "--follow"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [str(program), "changes", str(folder), "--follow"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     assert process.stdout is not None
     shown = [process.stdout.readline() for _ in first]

@@ -107,15 +107,16 @@ DOORS: dict[str, Callable[..., Any]] = {
     "Spark": _spark("messages", RAW),
     "Spark of changes": _spark("metadata_changes", CHANGES),
     "kraftlog messages": _command("messages", LOG, "--format", "jsonl", "--columns", ",".join(RAW)),
-    "kraftlog metadata-changes": _command("metadata-changes", LOG, "--format", "jsonl"),
-    "kraftlog timeline": _command("timeline", LOG),
+    "kraftlog changes --fields, rows": _command("changes", LOG, "--fields", "--format", "jsonl"),
+    "kraftlog changes --fields": _command("changes", LOG, "--fields"),
+    "kraftlog changes": _command("changes", LOG),
     "kraftlog image": _command("image", LOG, "--at", "206"),
     "kraftlog sql": _command("sql", LOG, "select * from messages", "--format", "jsonl"),
     "kraftlog shell": _command("shell", LOG, "-c", "tree /image/scram"),
     "kraftlog dump": _command("dump", "--cluster-metadata-decoder", FOLDER),
     "kraftlog diff": _command("diff", LOG, "--from", "0", "--to", "206"),
 }
-WITHOUT_THEM = ("kraftlog timeline", "kraftlog diff")  # they have no such option
+WITHOUT_THEM = ("kraftlog changes", "kraftlog changes --fields", "kraftlog diff")  # they have no such option
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -155,6 +155,10 @@ def main() -> None:
     except click.exceptions.Exit as done:
         sys.exit(done.exit_code)
     except click.ClickException as error:
+        if isinstance(error, click.NoSuchOption) and error.ctx is not None:
+            near = OTHER_NAMES.get(f"{error.ctx.info_name} {error.option_name}")
+            if near:
+                error = click.UsageError(f"there is no option {error.option_name!r}; did you mean {near}?", error.ctx)
         error.show()
         sys.exit(EXIT_USAGE)
     except (KeyboardInterrupt, click.Abort):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from datetime import datetime
 from itertools import chain, islice
 from pathlib import Path
@@ -30,11 +29,10 @@ from kraftlog.cli.target import check_target
 from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import Fault
 from kraftlog.metadata.diff.clusters import cluster_diff
-from kraftlog.metadata.diff.diff import by_step, describe, diff, diff_rows
+from kraftlog.metadata.diff.diff import describe, diff
 from kraftlog.metadata.image import TYPES
 from kraftlog.metadata.image_table import image_table
 from kraftlog.metadata.tree.json import json_texts
-from kraftlog.metadata_log.changes import changes
 from kraftlog.metadata_log.files import MetadataLog
 from kraftlog.metadata_log.image import image_at
 from kraftlog.metadata_log.image_at import ImageAt
@@ -117,7 +115,6 @@ def _write_json(found: ImageAt, output: Output, *, show_secrets: bool) -> None:
 @click.argument("other", metavar="[OTHER]", type=ExistingPath(), required=False)
 @click.option("--from", "start", type=Moment(), help="Offset, or time, of the image before; by default nothing.")
 @click.option("--to", "end", type=Moment(), help="Offset, or time, of the image after; by default the log's end.")
-@click.option("--steps", is_flag=True, help="Show the changes of each image that Kafka publishes on the way.")
 @click.option("--by-id", is_flag=True, help="With OTHER, match records by their ids, and compare every field.")
 @click.option("--exit-code", is_flag=True, help=f"Exit with {EXIT_DIFFERS} when something differs.")
 @output_options(TEXT)
@@ -127,7 +124,6 @@ def diff_command(
     other: LogPath | None,
     start: int | datetime | None,
     end: int | datetime | None,
-    steps: bool,
     by_id: bool,
     exit_code: bool,
     output: Output,
@@ -155,8 +151,6 @@ def diff_command(
     if (output.form or TEXT) == TEXT and output.columns is not None:
         raise click.UsageError("--columns does not go with --format text")
     if other is not None:
-        if steps:
-            raise click.UsageError("--steps is of one log")
         changed = _between(log, MetadataLog.open(other), start, end, faults, output, by_id=by_id, strict=strict)
         _write_changes(changed, output)
         sys.exit(_exit_code(changed, faults, exit_code=exit_code))
@@ -165,14 +159,7 @@ def diff_command(
     first, last = offset_of(log, start), offset_of(log, end)
     before = image_at(log, -1 if first is None else first, faults)
     refuse(faults, strict=strict)
-    check_start(before, first)
-    if steps:
-        if (output.form or TEXT) != TEXT:
-            raise click.UsageError("--steps goes with --format text")
-        shown = list(islice(_steps(log, before, last, faults, output.text_width), output.limit))
-        refuse(faults, strict=strict)
-        output.write_texts(shown)
-        sys.exit(report_faults(faults, listed_by=None))
+    check_start(before.offset, first)
     found: list[Fault] = []
     after = image_at(log, last, found)
     faults += [fault for fault in found if fault not in faults]
@@ -216,16 +203,6 @@ def _write_changes(changed: pa.Table, output: Output) -> None:
 def _exit_code(changed: pa.Table, faults: list[Fault], *, exit_code: bool) -> int:
     """Return the code of faults, which counts first, or the one that says that something differs."""
     return report_faults(faults, listed_by=None) or (EXIT_DIFFERS if exit_code and changed.num_rows else 0)
-
-
-def _steps(
-    log: MetadataLog, before: ImageAt, last: int | None, faults: list[Fault], width: int | None
-) -> Iterator[str]:
-    """Return the changes of each image that Kafka publishes."""
-    for steps in changes(log, before, last, faults, by_batch=True):
-        for offset, rows in by_step(diff_rows(steps.changed)):
-            lines = (broken_line(f"  {line}", width, f"  {CONTINUED}") for line in describe(rows))
-            yield f"@{offset}\n" + "".join(f"{line}\n" for line in lines)
 
 
 COMMANDS = [image, diff_command]

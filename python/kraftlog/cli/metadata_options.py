@@ -62,11 +62,11 @@ def refuse(faults: list[Fault], *, strict: bool) -> None:
         raise error_from_fault(faults[0])
 
 
-def check_start(found: ImageAt, offset: int | None) -> None:
-    """Refuse a start behind the end of the log."""
-    if offset is not None and offset > found.offset:
+def check_start(last_offset: int, offset: int | None) -> None:
+    """Refuse a start after the end of the log."""
+    if offset is not None and offset > last_offset:
         raise click.UsageError(
-            f"--from {offset} lies behind the end of the log; its last offset is {found.offset}, give that or less"
+            f"--from {offset} is after the end of the log; its last offset is {last_offset}, give that or less"
         )
 
 

@@ -29,7 +29,7 @@ TASKS: dict[str, dict[str, tuple[str, str]]] = {
         "verify": _TABLE,
         "report": ("report_page", "Write one HTML page: what is wrong, what to do next, what is there."),
         "health": ("health", "List partitions, brokers and configs that need attention."),
-        "downgrade-check": ("downgrade_check", "List what an older release could not read."),
+        "downgrade": ("downgrade", "List what an older release could not read; write its metadata snapshot."),
     },
     "Transactions": {
         "transactions": _TABLE,
@@ -45,8 +45,7 @@ TASKS: dict[str, dict[str, tuple[str, str]]] = {
         "lag": ("lag", "Show how far groups are behind the ends of the logs."),
         "image": ("image", "Show topics, brokers and configs at an offset or time."),
         "diff": ("image", "Show what changed between two offsets, or differs between two clusters."),
-        "timeline": ("timeline", "Show what happened in a cluster, a line each."),
-        "metadata-changes": _TABLE,
+        "changes": _TABLE,
         "shell": ("shell", "Look around in the metadata image as in a file system."),
     },
     "Convert": {
@@ -54,7 +53,6 @@ TASKS: dict[str, dict[str, tuple[str, str]]] = {
         "extract": ("extract", "Copy partitions, or stretches of them, to a log directory of their own."),
         "replay": ("replay", "Produce the records of partitions into a live broker."),
         "pack": ("pack", "Make a log file of JSON Lines or Parquet."),
-        "downgrade": ("downgrade", "Write the snapshot of a lower metadata.version."),
     },
     "Write": {
         "store": ("store", "Write and read a log directory as a broker of one node does."),
@@ -87,8 +85,12 @@ OTHER_NAMES = {
     "consume": "records",
     "describe": "topics, or image",
     "errors": "verify",
+    "downgrade-check": "downgrade",
+    "timeline": "changes",
+    "metadata-changes": "changes --fields",
+    "diff --steps": "changes --fields",
 }
-"""Names of commands in other programs and in earlier releases, and the commands to use instead."""
+"""Names of commands and options in other programs and in earlier releases, and the commands to use instead."""
 
 MODULES = {name: module for commands in TASKS.values() for name, (module, _) in commands.items()}
 WITHOUT_ARROW = ("sample",)  # modules that need no pyarrow

@@ -39,7 +39,7 @@ class ClusterFacts:
     checks : dict
         Checks of ``kraftlog health`` with findings: the number of rows, and the first ones.
     events : deque of At
-        The last lines of ``kraftlog timeline``.
+        The last lines of ``kraftlog changes``.
     begin : int
         The offset after which ``events`` were searched.
     """

@@ -143,6 +143,12 @@ class MetadataLog:
         is_last = is_last_segment(self.segments[-1], (entry.name for entry in disk().entries(folder)))
         return newest if is_last else None
 
+    @property
+    def last_offset(self) -> int:
+        """The last offset of the image at the end: of the log, or of a snapshot that ends after it."""
+        ahead = self.snapshot_ahead
+        return (self.end_offset if ahead is None else ahead.end_offset) - 1
+
     @cached_property
     def snapshots(self) -> list[Snapshot]:
         """The finished snapshots, the latest first."""

@@ -156,9 +156,10 @@ TABLES = {
             is_of_files=True,
             is_of_metadata=True,
             task="Cluster",
-            command="metadata-changes",
-            summary="Show each field that the metadata log changed.",
-            example="kraftlog metadata-changes sample/metadata --topic meta-1",
+            command="changes",
+            summary="Show what changed in a cluster: who lost what, and when.",
+            example="kraftlog changes sample/metadata --fields --topic meta-1 --format table",
+            module="changes",
         ),
         Table(
             name="producers",

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from kraftlog.metadata.changed import ChangedByType
+from kraftlog.metadata.diff.change_filter import ChangeFilter
 from kraftlog.metadata.diff.images import changed_records
 from kraftlog.metadata.diff.rows import ADDED, CHANGED, REMOVED, change_rows, main_fields
 from kraftlog.metadata.image import Image
@@ -30,9 +31,10 @@ def diff(before: Image, after: Image) -> pa.Table:
     return diff_rows(changed_records(before, after)).select(SCHEMA.names)
 
 
-def diff_rows(changed: ChangedByType) -> pa.Table:
+def diff_rows(changed: ChangedByType, where: ChangeFilter = ChangeFilter()) -> pa.Table:  # noqa: B008  (frozen)
     """Return what changed, as ``diff`` does, from the records that may have changed; the first column is ``group``."""
-    return change_rows(changed, main_fields).select(["group", *SCHEMA.names])
+    rows = change_rows(where.records(changed), main_fields, with_brokers=where.brokers is not None)
+    return where.rows(rows).select(["group", *SCHEMA.names])
 
 
 def by_step(rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
