@@ -272,12 +272,6 @@ _OF_TABLES: dict[str, Callable[[Any], Any]] = {
         show_default=True,
         help="Read missing or damaged offsets of the chosen replica from replicas that agree with it.",
     ),
-    "isolation_level": click.option(
-        "--isolation-level",
-        type=click.Choice(ISOLATION_LEVELS),
-        default=ReadOptions.isolation_level,
-        show_default=True,
-    ),
     "include_control": click.option("--include-control", is_flag=True, help="Include the records of control batches."),
     "salvage": click.option(
         "--salvage",
@@ -308,8 +302,14 @@ OF_PYTHON = ("batch_rows", "batch_bytes")  # sizes of the record batches in Pyth
 
 def of_table(table: Table) -> Callable[[Command], Command]:
     """Return the options of a table, except ``strict``, which all tables have (see ``READING``)."""
-    names = [name for name in table.option_names if name not in (*OF_PYTHON, "strict", "check_crc")]
+    by_table = ("check_crc", "isolation_level")  # whose defaults depend on the table
+    names = [name for name in table.option_names if name not in (*OF_PYTHON, "strict", *by_table)]
     decorators = [_OF_TABLES[name] for name in names]
+    if "isolation_level" in table.option_names:
+        level = table.defaults.get("isolation_level", ReadOptions.isolation_level)
+        text = "read_committed leaves out the records of aborted and open transactions."
+        levels = click.Choice(ISOLATION_LEVELS)
+        decorators.append(click.option("--isolation-level", type=levels, default=level, show_default=True, help=text))
     if "check_crc" in table.option_names:
         is_default = bool(table.defaults.get("check_crc", ReadOptions.check_crc))
         text = "Verify the checksums of batches." if is_default else "Verify the checksums of batches, for crc_ok."
@@ -321,7 +321,6 @@ BOUNDS = applied([_OF_TABLES[name] for name in Bounds.__annotations__])
 HEAL = _OF_TABLES["heal"]
 INCLUDE_DELETED = _OF_TABLES["include_deleted"]
 COMMITTED_ONLY = _OF_TABLES["committed_only"]
-INCLUDE_CONTROL = _OF_TABLES["include_control"]
 
 
 class TransactionId(click.ParamType["ProducerIdAndEpoch"]):
@@ -391,6 +390,14 @@ FOLLOW = applied(
     ]
 )
 
+BINARY = click.option(
+    "--binary",
+    type=click.Choice(BINARY_TEXTS),
+    show_default="text",
+    help='Text of bytes. text: UTF-8 as it is; other bytes are {"base64": "..."} in jsonl, base64:... in csv, hex in'
+    " tables. utf8: U+FFFD stands for what is not UTF-8.",
+)
+
 FORCE = click.option("--force", is_flag=True, help="Replace an existing output file.")
 
 
@@ -432,12 +439,7 @@ def output_options(
         click.option("--full", "is_full", is_flag=True, help="Show all columns on a terminal, in full."),
     ]
     if has_bytes:
-        texts = click.Choice(BINARY_TEXTS)
-        text = (
-            'Text of bytes. text: UTF-8 as it is; other bytes are {"base64": "..."} in jsonl, base64:... in csv, hex'
-            " in tables. utf8: U+FFFD stands for what is not UTF-8."
-        )
-        given.append(click.option("--binary", type=texts, show_default="text", help=text))
+        given.append(BINARY)
 
     def taking(command: Command) -> Command:
         return cast("Command", takes_output(command, own_format, piped))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import click
 import pyarrow as pa
@@ -37,8 +37,11 @@ if TYPE_CHECKING:
     from pyarrow.compute import Expression
 
     from kraftlog.metadata.diff.change_filter import ChangeFilter
+    from kraftlog.stream import Stream
     from kraftlog.tables.log import Log
+    from kraftlog.tables.redaction import Redaction
     from kraftlog.tables.search import Search
+    from kraftlog.values.typed_options import ResolvedTypes, TypedOptions
 
 # of records, as people read them; Python and Spark begin with key and value, as Spark's source of Kafka does
 _IN_ORDER = [*PARTITION, "offset", "timestamp", "key", "value", "timestamp_type", "headers"]
@@ -91,17 +94,15 @@ def run_table(
         table = check_type(message_type, log.catalog)
     definition = table_named(table, log.catalog)
     check_topic(definition, log)
-    workers, quiet = given.pop("workers"), given.pop("no_progress")
+    quiet = given.pop("no_progress")
     output.check(log.folders)
-    typed = typed_options(given) if table == "records" else None
-    transaction = given.pop("transaction", None)
-    redaction = redaction_of(given.pop("rules", ()), given.pop("key_file", None))
-    where = _wanted_changes(*(given.pop(name) for name in _OF_CHANGES)) if definition.is_of_metadata else None
-    if table == "records" and typed is None and output.columns is None and not counts:
+    scan = Scan.of(definition, given)
+    rows = scan.options
+    if scan.typed is not None and output.path is not None:  # the types are those of the whole file
+        scan = replace(scan, typed=scan.typed.sampling_all())
+    if table == "records" and scan.typed is None and output.columns is None and not counts:
         output = replace(output, columns=_IN_ORDER)
-    from_end = _take_bounds(given)
-    rows = definition.read_options(given)
-    if transaction is not None and (follows or last is not None):
+    if scan.transaction is not None and (follows or last is not None):
         raise click.UsageError(f"{'--follow' if follows else '--last'} and --transaction exclude each other")
     if rows.committed_only and (follows or last is not None):
         raise click.UsageError(f"{'--follow' if follows else '--last'} and --committed-only exclude each other")
@@ -118,34 +119,18 @@ def run_table(
             output.columns,
             rows,
             search=search,
-            typed=typed,
-            redaction=redaction,
+            typed=scan.typed,
+            redaction=scan.redaction,
             last=last,
-            from_end=from_end,
-            workers=workers,
+            from_end=scan.from_end,
+            workers=scan.workers,
         )
         sys.exit(show_followed(follower, output, follows=follows))
-    logs = [(log, rows)] if from_end is None else list(_near_the_end(log, rows, from_end))
     columns = list(PARTITION) if counts else output.columns
     with progress_bar(
         log.size_in_bytes, wanted=not quiet and (output.path is not None or not is_terminal(sys.stdout))
     ) as bar:
-        streams = [
-            one.scan(
-                table,
-                columns,
-                wanted,
-                workers=workers,
-                on_progress=bar,
-                where=where,
-                filter=filter,
-                search=search,
-                typed=typed,
-                redaction=redaction,
-                transaction=transaction,
-            )
-            for one, wanted in logs
-        ]
+        streams = scan.streams(log, columns, on_progress=bar, filter=filter, search=search)
         rows_schema = schema.MATCHES.select(output.columns) if counts else streams[0].schema
         found = [0]
         read = [_noted(stream, found) for stream in streams]
@@ -162,10 +147,78 @@ def run_table(
     faults = [fault for stream in streams for fault in stream.faults]
     is_explained = bool(faults) or any(stream.notes for stream in streams)
     if not (found[0] or is_explained or writer.is_full) and definition.has_records:
-        picks = not (search is None and filter is None and transaction is None)
-        print(why_empty(log.partitions, logs[0][1] if logs else rows, picks=picks), file=sys.stderr)
+        picks = not (search is None and filter is None and scan.transaction is None)
+        parts = scan.parts(log)
+        print(why_empty(log.partitions, parts[0][1] if parts else rows, picks=picks), file=sys.stderr)
     code = report_faults(faults)
     sys.exit(code or (1 if search is not None and not found[0] else 0))
+
+
+@dataclass(frozen=True)
+class Scan:
+    """How a command reads a table.
+
+    Attributes
+    ----------
+    table : Table
+    options : ReadOptions
+    workers : int
+    from_end : int or None
+        Start so many offsets before the end of each partition.
+    typed : TypedOptions or ResolvedTypes or None
+    redaction : Redaction or None
+    transaction : (int, int) or None
+    where : ChangeFilter or None
+    """
+
+    table: Table
+    options: ReadOptions
+    workers: int = 1
+    from_end: int | None = None
+    typed: TypedOptions | None = None
+    redaction: Redaction | None = None
+    transaction: tuple[int, int] | None = None
+    where: ChangeFilter | None = None
+
+    @classmethod
+    def of(cls, table: Table, given: dict[str, Any]) -> Self:
+        """Return what the options of a command say; they are taken from ``given``, of which nothing else may be left.
+
+        Raises
+        ------
+        TypeError
+            For an option that the table does not have.
+        """
+        workers = given.pop("workers")
+        typed = typed_options(given) if table.name == "records" else None
+        transaction = given.pop("transaction", None)
+        redaction = redaction_of(given.pop("rules", ()), given.pop("key_file", None))
+        where = _wanted_changes(*(given.pop(name) for name in _OF_CHANGES)) if table.is_of_metadata else None
+        from_end = _take_bounds(given)
+        return cls(table, table.read_options(given), workers, from_end, typed, redaction, transaction, where)
+
+    def parts(self, log: Log) -> list[tuple[Log, ReadOptions]]:
+        """Return the log, or its partitions if each has bounds of its own, with the bounds."""
+        return [(log, self.options)] if self.from_end is None else list(_near_the_end(log, self.options, self.from_end))
+
+    def streams(
+        self, log: Log, columns: Sequence[str] | None, *, types: ResolvedTypes | None = None, **how: Any
+    ) -> list[Stream]:
+        """Return the rows of a log; ``types`` replace the types that they would have by themselves."""
+        return [
+            one.scan(
+                self.table.name,
+                columns,
+                options,
+                workers=self.workers,
+                typed=self.typed if types is None else types,
+                redaction=self.redaction,
+                transaction=self.transaction,
+                where=self.where,
+                **how,
+            )
+            for one, options in self.parts(log)
+        ]
 
 
 def _noted(batches: Iterable[pa.RecordBatch], rows: list[int]) -> Generator[pa.RecordBatch]:

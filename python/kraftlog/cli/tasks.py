@@ -49,7 +49,7 @@ TASKS: dict[str, dict[str, tuple[str, str]]] = {
         "shell": ("shell", "Look around in the metadata image as in a file system."),
     },
     "Convert": {
-        "export": ("export", "Write records as Parquet, a file for each partition, keys and values typed."),
+        "export": ("export", "Write records as Parquet and others, a file for each partition or day."),
         "extract": ("extract", "Copy partitions, or stretches of them, to a log directory of their own."),
         "replay": ("replay", "Produce the records of partitions into a live broker."),
         "pack": ("pack", "Make a log file of JSON Lines or Parquet."),

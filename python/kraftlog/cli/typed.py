@@ -55,7 +55,8 @@ TYPED = applied(
         click.option(
             "--json-sample",
             metavar="N|all",
-            help="How many values of each partition say the type of JSON; 2,000 by default, all for export and sql.",
+            help="How many values of each partition say the type of JSON; 2,000 by default, all for export, --output"
+            " and sql.",
         ),
         click.option(
             "--schemas",
