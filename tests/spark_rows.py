@@ -13,6 +13,7 @@ from click.testing import CliRunner
 import kraftlog
 from golden_files import GOLDEN, name_of, scenarios
 from kraftlog.cli import commands
+from kraftlog.codec.options import ReadOptions
 from kraftlog.tables.all_tables import TABLES
 
 NUMBERS = {"CreateTime": 0, "LogAppendTime": 1, "NoTimestampType": -1}
@@ -28,9 +29,10 @@ def comparable(rows: list[dict[str, Any]]) -> list[str]:
     return sorted(repr(sorted(row.items())) for row in rows)
 
 
-def expected_rows(table: str, folder: Path) -> list[dict[str, Any]]:
-    """Return what the library reads, with Spark's column for the timestamp type."""
-    return as_in_spark(table, plain_rows(kraftlog.open(folder).scan(table).to_table()))
+def expected_rows(table: str, folder: Path, *, commits: bool = False) -> list[dict[str, Any]]:
+    """Return what the library reads, with Spark's column for the timestamp type; ``commits``: committed ones."""
+    options = ReadOptions(isolation_level="read_committed") if commits else ReadOptions()
+    return as_in_spark(table, plain_rows(kraftlog.open(folder).scan(table, None, options).to_table()))
 
 
 def command_line_rows(table: str, paths: list[Path], folder: Path, *options: str) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from kraftlog import schema
 from kraftlog.errors import DamagedLogWarning, Fault, error_from_fault
+from kraftlog.notes import Notes
 
 Produce = Callable[[list[Fault]], Iterator[pa.RecordBatch]]
 
@@ -76,14 +77,14 @@ class Stream:
         Starts one pass; receives the list to which it must append faults.
     produce_whole : callable, optional
         The same with few record batches that are all kept, for ``to_table``.
-    notes : list of str, optional
-        List to which a pass appends notes.
+    notes : Notes, optional
+        Receives the notes of a pass.
     is_of_faults : bool
         Whether the rows are the faults, so that no warning is required.
 
     Attributes
     ----------
-    notes : list of str
+    notes : Notes
         Notes on the last pass, such as the offset at which a read_committed reader stopped.
 
     Examples
@@ -104,7 +105,7 @@ class Stream:
         arrow_schema: pa.Schema,
         produce: Produce,
         produce_whole: Produce | None = None,
-        notes: list[str] | None = None,
+        notes: Notes | None = None,
         *,
         is_of_faults: bool = False,
     ) -> None:
@@ -113,7 +114,7 @@ class Stream:
         self._produce_whole = produce_whole or produce
         self._faults: list[Fault] = []
         self._is_of_faults = is_of_faults
-        self.notes: list[str] = [] if notes is None else notes
+        self.notes = Notes() if notes is None else notes
 
     @property
     def faults(self) -> list[Fault]:

@@ -41,7 +41,7 @@ def test_the_package_imports_what_is_used():
     assert not {"pyarrow", "numpy", "kraftlog.codec", "kraftlog.tables"} & imported("import kraftlog")
     codec = imported("import kraftlog; kraftlog.decode, kraftlog.encode")
     layers = {".".join(name.split(".")[:2]) for name in codec if name.startswith("kraftlog.")}
-    modules = {"errors", "schema", "stream", "topics", "types"}
+    modules = {"errors", "notes", "schema", "stream", "topics", "types"}
     assert layers <= {"kraftlog." + name for name in {"_native", "codec", *modules}}
     assert "pyarrow.compute" not in codec
     opened = imported(f"import kraftlog; kraftlog.open({str(CODECS)!r}).records(['offset'])")

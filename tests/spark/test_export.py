@@ -17,7 +17,7 @@ from kraftlog.disk.disk import Disk, use_disk
 from kraftlog.spark import Counters, to_parquet
 from kraftlog.spark.export_part import row_groups
 from kraftlog.spark.export_publish import only_writer
-from kraftlog.tables.all_tables import TABLES
+from kraftlog.tables.all_tables import TABLES, table_named
 from segment_files import flip, write_partition
 from spark_rows import comparable, expected_rows, log_directories, plain_rows, rows_of, write_schemas
 
@@ -42,7 +42,7 @@ def leftovers(output: Path) -> list[Path]:
 def test_records(spark, tmp_path: Path, folder: Path):
     output = tmp_path / "output"
     export = to_parquet(spark, str(folder), str(output), includeHeaders=True, rangeBytes="16k")
-    expected = comparable(expected_rows("records", folder))
+    expected = comparable(expected_rows("records", folder, commits=True))
     assert comparable(rows_in(output)) == expected
     frame = spark.read.parquet(str(output))
     assert comparable(rows_of(frame)) == expected
@@ -74,18 +74,27 @@ def test_a_type_of_message(spark, tmp_path: Path):
 def check_table(spark, log: Path, output: Path, name: str, **options: object) -> None:
     """Compare what Spark reads of an export with what the library reads."""
     export = to_parquet(spark, str(log), str(output), **options)
-    expected = comparable(expected_rows(name, log))
+    definition = table_named(name)
+    commits = definition.has_records and "isolation_level" in definition.option_names
+    expected = comparable(expected_rows(name, log, commits=commits))
     assert export.rows == len(expected) > 0
     assert comparable(rows_of(spark.read.schema(export.schema).parquet(str(output)))) == expected
 
 
-def test_read_committed(spark, tmp_path: Path):
+@pytest.mark.parametrize("name", [None, "isolationLevel", "kafka.isolation.level"])
+def test_isolation_level(spark, tmp_path: Path, name: str | None):
+    """By default committed records are handed on, and a note says how many others were left out."""
     folder = GOLDEN / "transactions" / "log"
     columns = ["topic", "partition", "offset", "value"]
-    options = {"isolationLevel": "read_committed", "columns": columns, "rangeBytes": "1k"}
-    to_parquet(spark, str(folder), str(tmp_path / "output"), **options)
-    expected = kraftlog.open(folder).records(columns, isolation_level="read_committed").to_table()
-    assert comparable(rows_in(tmp_path / "output")) == comparable(expected.to_pylist())
+    level = "read_committed" if name is None else "read_uncommitted"
+    options = {"columns": columns, "rangeBytes": "1k"} | ({} if name is None else {name: level})
+    export = to_parquet(spark, str(folder), str(tmp_path / "output"), **options)
+    stream = kraftlog.open(folder).records(columns, isolation_level=level)
+    assert comparable(rows_in(tmp_path / "output")) == comparable(stream.to_table().to_pylist())
+    aborted = stream.notes.aborted_records
+    expected = [f"read_committed: left out {aborted} records of aborted transactions"] if name is None else []
+    assert export.notes == expected
+    assert (aborted > 0) == (name is None)
 
 
 def test_topics_of_any_name(spark, tmp_path: Path):

@@ -51,6 +51,7 @@ typedef struct {
     kr_fault faults[KR_MAX_FAULTS];
     int32_t faults_count;
     int64_t torn_at;     /* -1: none seen */
+    int64_t hidden_records; /* of aborted transactions, within the bounds of offsets */
     int64_t next_offset; /* behind the last batch that was passed, decoded or not; -1: none yet */
     int64_t needs_bytes; /* with KR_NEEDS_ROOM: what the batch at `position` may take, */
     int64_t needs_rows;  /* how many records it may hold, */
@@ -95,6 +96,16 @@ static inline int kr_is_outside(const kr_decoder *d, const kr_batch_header *h) {
     int is_wrapper = h->magic < 2 && kr_compression(h);
     int bounded = d->end_offset != INT64_MAX; /* else the largest offset is within it as well */
     return last < d->start_offset || (bounded && !is_wrapper && h->base_offset >= d->end_offset);
+}
+
+/* How many records of a batch are within the bounds, by its header. */
+static inline int64_t kr_records_inside(const kr_decoder *d, const kr_batch_header *h) {
+    if (h->records_count < 0 || kr_is_outside(d, h)) return 0;
+    int64_t first = h->base_offset > d->start_offset ? h->base_offset : d->start_offset;
+    int64_t last = kr_last_offset(h);
+    if (d->end_offset <= last) last = d->end_offset - 1;
+    int64_t most = last - first + 1; /* fewer when a cleaner has removed some */
+    return most < h->records_count ? most : h->records_count;
 }
 
 /* Whether it may begin, go on with or end a transaction. */
@@ -156,6 +167,7 @@ KR_ALWAYS_INLINE void kr_keep_batch(kr_columns *c, const kr_batch_header *h) {
 /* The rows of the batch are in the columns: keep them, or take them back if they are not to be seen. */
 KR_ALWAYS_INLINE void kr_keep_rows(kr_decoder *d, kr_batch_header *h, const kr_columns *before, int64_t bytes) {
     kr_columns *c = &d->columns;
+    if (d->is_hidden) d->hidden_records += c->rows - before->rows;
     if ((kr_is_control(h) && !d->include_control) || d->is_hidden) kr_columns_return_to(c, before, d->want);
     h->rows = (int32_t)(c->rows - before->rows);
     c->bytes += bytes;
@@ -406,7 +418,9 @@ static inline int kr_is_passed(kr_decoder *d, const kr_batch_header *h) {
     d->is_hidden = (int8_t)kr_is_aborted(d, h);
     if (!d->is_hidden && !kr_is_outside(d, h)) return 0;
     if (d->is_hidden && d->check_crc && kr_batch_crc(&d->input, h) != h->crc) return 0;
-    return kr_is_followed(&d->input, h, kr_batch_end(h));
+    if (!kr_is_followed(&d->input, h, kr_batch_end(h))) return 0;
+    if (d->is_hidden) d->hidden_records += kr_records_inside(d, h);
+    return 1;
 }
 
 static inline int kr_decode_next(kr_decoder *d) {

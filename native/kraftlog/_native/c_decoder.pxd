@@ -131,7 +131,7 @@ cdef extern from "record/decoder.h" nogil:
         kr_columns columns
         kr_fault faults[16]
         int32_t faults_count
-        int64_t torn_at
+        int64_t torn_at, hidden_records
         int64_t next_offset
         kr_batch_header batch
         const uint8_t *payload

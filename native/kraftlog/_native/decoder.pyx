@@ -214,6 +214,11 @@ cdef class Decoder:
         return self.state.torn_at
 
     @property
+    def hidden_records(self):
+        """How many records of aborted transactions were left out."""
+        return self.state.hidden_records
+
+    @property
     def salvaged_at(self):
         """The first batch that was found by a search behind damage, or -1."""
         return self.source.salvage.salvaged_at

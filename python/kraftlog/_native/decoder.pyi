@@ -38,6 +38,7 @@ class Rules:
 
 class Decoder:
     torn_at: int
+    hidden_records: int
     salvaged_at: int
     position: int
     reached: tuple[int, int]

@@ -20,8 +20,10 @@ from kraftlog.codec.options import ReadOptions
 from kraftlog.errors import Fault
 from kraftlog.layout.discover import Discovery
 from kraftlog.layout.segment import Segment
+from kraftlog.notes import Notes
 from kraftlog.read.log_pass import Progress
 from kraftlog.read.partitions import log_start_offset
+from kraftlog.tables.left_out import LeftOut
 from kraftlog.tables.log import Log
 from kraftlog.tables.redaction import Redaction
 
@@ -63,7 +65,8 @@ class Replay:
     faults : list of Fault
         What could not be read, and is missing.
     notes : list of str
-        Where a read_committed reader stops, and how the target changes timestamps.
+        Where a read_committed reader stops, how the target changes timestamps, and the number of records of aborted
+        and open transactions that were left out.
     """
 
     partitions: list[ReplayedPartition] = field(default_factory=list)
@@ -89,6 +92,7 @@ class ReplayRun:
         self._options, self._configs, self._done = options, configs, done
         self._on_progress, self._redaction = on_progress, redaction
         self._is_exact = False
+        self._left_out = LeftOut()
 
     def partition(self, place: Place, segments: list[Segment], start: int) -> None:
         """Produce the rest of a partition."""
@@ -102,7 +106,7 @@ class ReplayRun:
             )
         uncut = Uncut.of(segments)
         while True:
-            faults, notes = list[Fault](), list[str]()
+            faults, notes = list[Fault](), Notes()
             try:
                 for stretch in self._stretches(place, segments, one, uncut, faults, notes):
                     self._commit(stretch, one)
@@ -117,6 +121,7 @@ class ReplayRun:
                 self._is_exact = True
         self._done.faults += [fault for fault in faults if fault not in self._done.faults]
         self._done.notes += [note for note in notes if note not in self._done.notes]
+        self._left_out.add(Log(Discovery(segments=segments)), notes, self._options)
 
     def _stretches(
         self,
@@ -125,7 +130,7 @@ class ReplayRun:
         one: ReplayedPartition,
         uncut: Uncut,
         faults: list[Fault],
-        notes: list[str],
+        notes: Notes,
     ) -> Iterator[Stretch]:
         """Produce records; yield where a transaction may end."""
         bounds = replace(self._options, start_offset=one.end_offset)
@@ -160,7 +165,7 @@ class ReplayRun:
         if stretch is not None:
             yield stretch
         faults += stream.faults
-        notes += stream.notes
+        notes.add(stream.notes)
 
     def _commit(self, stretch: Stretch, one: ReplayedPartition) -> None:
         """Commit a transaction, after syncing its mapping."""
@@ -177,7 +182,8 @@ class ReplayRun:
         self._file.ends[one.topic, one.partition] = int(target[-1]) + 1
 
     def finish(self) -> None:
-        """Write the end of each partition to the mapping."""
+        """Write the end of each partition to the mapping, and note what was left out."""
+        self._done.notes.append(str(self._left_out))
         places = [(one.topic, one.partition) for one in self._done.partitions]
         known = self._file.ends
         ends = self._client.ends(place for place in places if place not in known)

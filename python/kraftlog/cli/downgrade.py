@@ -19,7 +19,6 @@ from kraftlog.cli.output import Output
 from kraftlog.cli.progress import progress_bar
 from kraftlog.cli.report import EXIT_FAULTS, report_faults
 from kraftlog.cli.target import check_new_folder
-from kraftlog.codec.options import ReadOptions
 from kraftlog.coordinator.downgrade_check import FAILS, FIELD_IGNORED, SKIPPED, UNKNOWN, downgrade_check
 from kraftlog.coordinator.message_counts import count_messages
 from kraftlog.coordinator.record_counts import RecordCounts
@@ -39,9 +38,9 @@ from kraftlog.metadata.downgrade import (
 from kraftlog.metadata_log.image import image_at
 from kraftlog.metadata_log.image_at import ImageAt
 from kraftlog.metadata_log.image_snapshot import write_image
+from kraftlog.read.log_pass import Pass, Progress
 from kraftlog.read.messages import format_of, typed_chunks
 from kraftlog.read.partitions import by_partition, topics_of
-from kraftlog.read.records import Progress
 from kraftlog.schema import TableSchema
 from kraftlog.tables.log import Log
 from kraftlog.tables.open_log import open as open_log
@@ -182,7 +181,7 @@ def _count_records(log: Log, faults: list[Fault], on_progress: Progress | None =
     """Count the records of internal topics: by format, and by topic and partition."""
     counts: Counts = {name: {} for name in FORMATS}
     internal = [one for one in log.line_files().segments if not one.state and format_of(one) in counts]
-    for chunk in typed_chunks(internal, [], ReadOptions(), faults, on_progress=on_progress):
+    for chunk in typed_chunks(internal, [], Pass(faults=faults, on_progress=on_progress)):
         name = format_of(chunk.segment) or METADATA
         where = chunk.segment.topic or CLUSTER_METADATA, chunk.segment.partition
         counted = counts[name].setdefault(where, RecordCounts())

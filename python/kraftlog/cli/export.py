@@ -28,6 +28,7 @@ from kraftlog.errors import Fault
 from kraftlog.layout.discover import LogPaths
 from kraftlog.stream import Stream
 from kraftlog.tables.all_tables import TABLES
+from kraftlog.tables.left_out import LeftOut
 from kraftlog.tables.log import Log
 from kraftlog.tables.open_log import open as open_log
 from kraftlog.topics import INTERNAL_TOPICS, SCHEMAS
@@ -95,12 +96,12 @@ def export(
     if not names:
         raise click.UsageError(f"no topics but internal ones: --topic names those to write, of {', '.join(log.topics)}")
     result = Export(Folder(output, form, binary or "text", unit), list(log.lines.notes(heals=scan.options.heal)))
-    if scan.options.isolation_level == READ_COMMITTED:
-        result.notes.append("read_committed: records of aborted and open transactions are left out")
     with progress_bar(log.size_in_bytes, wanted=not no_progress) as bar:
         written = [result.write(log, topic, columns, scan, bar) for topic in names]
     for topic, (files, count) in zip(names, written, strict=True):
         print(f"{topic}: {count:,} records in {files} file{'' if files == 1 else 's'}")
+    if scan.options.isolation_level == READ_COMMITTED:
+        result.notes.append(str(result.left_out))
     for note in result.notes:
         print(note, file=sys.stderr)
     sys.exit(report_faults(result.faults))
@@ -139,11 +140,12 @@ class Folder:
 
 @dataclass
 class Export:
-    """An export, with its notes and faults."""
+    """An export, with its notes and faults, and the records that read_committed left out."""
 
     folder: Folder
     notes: list[str]
     faults: list[Fault] = field(default_factory=list)
+    left_out: LeftOut = field(default_factory=LeftOut)
 
     def write(self, log: Log, topic: str, columns: list[str] | None, scan: Scan, bar: Any) -> tuple[int, int]:
         """Write a topic; returns the number of files and rows."""
@@ -162,6 +164,7 @@ class Export:
             files_of, rows_of = (self._by_time if self.folder.unit else self._whole)(folder, stream, len(names))
             files, count = files + files_of, count + rows_of
             self.faults += [fault for fault in stream.faults if fault not in self.faults]
+            self.left_out.add(one, stream.notes, scan.options)
             where = f"{topic}-{number}: "
             self.notes += [note if note.startswith(where) else where + note for note in stream.notes]
         return files, count

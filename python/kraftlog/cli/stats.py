@@ -17,6 +17,7 @@ from kraftlog.cli.progress import progress_bar
 from kraftlog.cli.report import report_faults
 from kraftlog.errors import Fault
 from kraftlog.layout.discover import LogPaths
+from kraftlog.notes import Notes
 from kraftlog.read.log_pass import Pass, Progress
 from kraftlog.tables.log import Log
 from kraftlog.tables.open_log import open as open_log
@@ -80,7 +81,7 @@ def _stats(
         raise click.UsageError(f"--columns {', '.join(missing)}: --compaction, --retention-ms or --retention-bytes")
     faults: list[Fault] = []
     heal = bool(given["heal"])
-    notes = list(log.lines.notes(heals=heal))
+    notes = Notes(log.lines.notes(heals=heal))
     log.line_files(notes, heal=heal)
     with progress_bar(log.size_in_bytes, wanted=not no_progress and not output.is_paged) as bar:
         table = _table(log, given, housekeeping, faults, notes, bar)
@@ -126,7 +127,7 @@ def _wanted(given: dict[str, Any]) -> tuple[schema.TableSchema, Any]:
 
 
 def _table(
-    log: Log, given: dict[str, Any], housekeeping: Any, faults: list[Fault], notes: list[str], bar: Progress | None
+    log: Log, given: dict[str, Any], housekeeping: Any, faults: list[Fault], notes: Notes, bar: Progress | None
 ) -> pa.Table:
     heal = bool(given["heal"])
     if not any(given[name] for name in ("wants_space", "wants_keys", "top_keys", "by_time")):

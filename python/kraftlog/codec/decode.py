@@ -75,6 +75,8 @@ class RecordDecoder:
     ----------
     torn_at : int
         Byte at which a torn tail starts; -1 when there is none.
+    hidden_records : int
+        Number of records of aborted transactions that were left out so far.
     is_undecided : bool
         Whether it ended at the start of a transaction that does not end in the file.
     salvaged_rows : int
@@ -120,6 +122,11 @@ class RecordDecoder:
     def torn_at(self) -> int:
         """Byte at which a torn tail starts; -1 when there is none."""
         return self._native.torn_at
+
+    @property
+    def hidden_records(self) -> int:
+        """Number of records of aborted transactions that were left out so far."""
+        return self._native.hidden_records
 
     @property
     def position(self) -> int:

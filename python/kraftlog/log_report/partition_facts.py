@@ -17,6 +17,7 @@ from kraftlog.errors import Fault
 from kraftlog.layout.segment import Segment
 from kraftlog.log_report.fault_counts import FaultCounts, SegmentDamage
 from kraftlog.log_report.transaction_sums import TransactionSums
+from kraftlog.notes import Notes
 from kraftlog.read.log_pass import Pass, Progress
 from kraftlog.read.partitions import is_metadata
 from kraftlog.read.segment_reader import scanned, segment_file
@@ -61,7 +62,7 @@ class PartitionFacts:
     faults : FaultCounts
         Faults of ``kraftlog verify``.
     segments : list of SegmentFacts
-    notes : list of str
+    notes : Notes
     """
 
     topic: str | None
@@ -78,7 +79,7 @@ class PartitionFacts:
     transactions: dict[str, int] = field(default_factory=dict)
     faults: FaultCounts = field(default_factory=FaultCounts)
     segments: list[SegmentFacts] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    notes: Notes = field(default_factory=Notes)
 
     @property
     def torn_bytes(self) -> int:

@@ -22,6 +22,7 @@ from kraftlog.disk.remote_path import RemotePath
 from kraftlog.errors import Fault
 from kraftlog.layout.names import printable
 from kraftlog.layout.segment import Segment
+from kraftlog.notes import UnstableOffset
 from kraftlog.read.log_pass import Pass
 from kraftlog.read.metadata_scan import metadata_ranges
 from kraftlog.read.partitions import by_partition, is_metadata
@@ -283,6 +284,9 @@ class PartitionRanges:
                 why = f"undecided: {self._map.segments[step.number].name} cannot be read"
             stops = f"{self._where}: read_committed ends at offset {first.first_offset}"
             self._notes.append(f"{stops}, where a transaction of producer {first.producer_id} is {why}")
+            segment = self._map.segments[-1]
+            unstable = UnstableOffset(segment.topic, segment.partition, first.first_offset)
+            self._notes.unstable_offsets.append(unstable)
         limit = min((one.place for one in held if one.segment is None), default=FOREVER)
         number = min((one.segment for one in held if one.segment is not None), default=None)
         if number is not None:

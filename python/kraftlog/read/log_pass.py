@@ -9,6 +9,7 @@ from typing import Self
 from kraftlog.codec.options import ReadOptions
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.messages.catalog import BUILT_IN, Catalog
+from kraftlog.notes import Notes
 
 Progress = Callable[[int], None]
 
@@ -22,8 +23,8 @@ class Pass:
     options : ReadOptions
     faults : list of Fault
         Receives faults.
-    notes : list of str
-        Receives information for users that is not a fault.
+    notes : Notes
+        Receives information for users that is not a fault, and what ``read_committed`` left out.
     catalog : Catalog
         Message definitions.
     workers : int
@@ -36,7 +37,7 @@ class Pass:
 
     options: ReadOptions = ReadOptions()  # noqa: RUF009  (frozen)
     faults: list[Fault] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    notes: Notes = field(default_factory=Notes)
     catalog: Catalog = BUILT_IN
     workers: int = 1
     range_bytes: int | None = None
@@ -67,4 +68,4 @@ class Pass:
 
     def apart(self) -> Self:
         """Return the same pass with faults and notes of its own, for a part that is read ahead or may be dropped."""
-        return replace(self, faults=[], notes=[])
+        return replace(self, faults=[], notes=Notes())

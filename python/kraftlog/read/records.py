@@ -14,6 +14,7 @@ from kraftlog.disk.disk import ReadableFile, reading_until
 from kraftlog.disk.in_order import streams_in_order
 from kraftlog.errors import Fault, RecordError
 from kraftlog.layout.segment import Segment
+from kraftlog.notes import Notes
 from kraftlog.read.log_pass import Pass
 from kraftlog.read.ranges import Range, Walk
 from kraftlog.read.segment_end import OFFSET_AND_LENGTH, end_fault
@@ -36,7 +37,7 @@ def read_range(
     arrow_schema : pyarrow.Schema
         Columns of the ``records`` table.
     read : Pass
-        Notes are the number of salvaged records, and the length of a torn tail.
+        Notes are the number of salvaged records, the number of hidden records, and the length of a torn tail.
     observe : callable, optional
         Called with the headers of all batches, including control batches, before their rows are returned.
 
@@ -72,6 +73,7 @@ def read_range(
         if at_end is not None:
             read.add(at_end)
         read.notes.extend(notes_of(segment, decoder, file))
+        read.notes.aborted_records += decoder.hidden_records
     if part.undecided is not None and decoder.is_undecided:
         for rest in part.undecided(decoder.position):
             position = yield from read_range(rest, arrow_schema, read, observe)
@@ -112,7 +114,7 @@ def read_ranges(parts: Iterable[Range], arrow_schema: pa.Schema, read: Pass) -> 
         elif isinstance(result, _Remarks):
             walk.reached(result.part, result.position)
             read.faults.extend(result.faults)
-            read.notes.extend(result.notes)
+            read.notes.add(result.notes)
         else:
             yield result
 
@@ -123,7 +125,7 @@ class _Remarks(NamedTuple):
     part: Range
     position: int
     faults: list[Fault]
-    notes: list[str]
+    notes: Notes
 
 
 def _bytes_of(result: Range | pa.RecordBatch | _Remarks) -> int:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from kraftlog import schema
+from kraftlog.codec.options import READ_COMMITTED
 from kraftlog.layout.log_directory import refuse_inside
 from kraftlog.spark.counters import Counters
 from kraftlog.spark.export_part import Receipt, WrittenFile, receipt_path, write_empty, write_part
@@ -27,6 +28,8 @@ from kraftlog.spark.quarantine import begin_quarantine, make_quarantine
 from kraftlog.spark.ranges import option_texts
 from kraftlog.spark.request import Request
 from kraftlog.spark.title import title
+from kraftlog.tables.all_tables import TABLES
+from kraftlog.tables.left_out import LeftOut
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,6 +57,8 @@ class Export:
         Totals of the whole output.
     errors : pyarrow.Table
         What could not be read, as the table ``errors``.
+    notes : list of str
+        With read_committed: the number of records of aborted transactions that were left out.
     """
 
     manifest: Path
@@ -62,6 +67,7 @@ class Export:
     files: int
     size_in_bytes: int
     errors: pa.Table = field(repr=False)
+    notes: list[str] = field(repr=False)
 
 
 def to_parquet(
@@ -115,7 +121,8 @@ def to_parquet(
     counters : Counters, optional
         Count what is read; parts that an earlier call wrote are not counted.
     **options
-        Those of ``spark.read.format("kraftlog")``, such as ``isolationLevel="read_committed"`` or ``onError="skip"``.
+        Those of ``spark.read.format("kraftlog")``, such as ``onError="skip"``. For tables of records the default of
+        ``isolationLevel`` is ``read_committed``: records of aborted and open transactions are left out.
 
     Returns
     -------
@@ -139,7 +146,7 @@ def to_parquet(
     """
     folder = local_folder("output", output).absolute()
     refuse_inside(folder, is_folder=True)
-    given = option_texts(path, options)
+    given = _committed(option_texts(path, options))
     file_options = FileOptions(compression, compression_level, row_group_rows, max_rows_per_file)
     file_options.check()
     request = parse_request(given)
@@ -156,6 +163,17 @@ def to_parquet(
             decide(folder, staging, _manifest(told, plan, receipts))
         publish(folder, staging)
     return _export(folder / MANIFEST)
+
+
+def _committed(given: dict[str, str]) -> dict[str, str]:
+    """Return the options with the isolation level of what is handed on, where they name none."""
+    lower = {name.lower(): value for name, value in given.items()}
+    if lower.keys() & {"isolationlevel", "kafka.isolation.level"}:
+        return given
+    messages = TABLES["messages"]  # a type of message is one of its options, or the name of a table
+    table = messages if "type" in lower else TABLES.get(lower.get("table", "records"), messages)
+    takes_it = table.has_records and "isolation_level" in table.option_names
+    return {**given, "isolationLevel": READ_COMMITTED} if takes_it else given
 
 
 def _told(given: dict[str, str], request: Request) -> dict[str, str]:
@@ -211,7 +229,14 @@ def _manifest(options: dict[str, str], plan: ExportPlan, receipts: list[Receipt]
         "partitions": _partitions(files),
         "files": [asdict(file) for file in files],
         "errors": [asdict(fault) for receipt in receipts for fault in receipt.errors],
+        "notes": _notes(plan, receipts),
     }
+
+
+def _notes(plan: ExportPlan, receipts: list[Receipt]) -> list[str]:
+    if plan.request.options.isolation_level != READ_COMMITTED:
+        return []
+    return [str(LeftOut(sum(receipt.aborted_records for receipt in receipts)))]
 
 
 def _partitions(files: list[WrittenFile]) -> list[dict[str, Any]]:
@@ -251,4 +276,5 @@ def _export(manifest: Path) -> Export:
         files=len(content["files"]),
         size_in_bytes=content["size_in_bytes"],
         errors=pa.Table.from_pylist(content["errors"], schema=schema.ERRORS.select()),
+        notes=content["notes"],
     )

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from kraftlog.disk.disk import disk
 from kraftlog.errors import Fault
+from kraftlog.notes import Notes
 from kraftlog.spark.counters import Counters
 from kraftlog.spark.export_plan import ExportPlan, FileOptions
 from kraftlog.spark.parts import Part
@@ -53,11 +54,12 @@ class WrittenFile:
 
 @dataclass(frozen=True)
 class Receipt:
-    """The files, rows and faults of one part."""
+    """The files, rows and faults of one part, and the records of aborted transactions that it left out."""
 
     part: int
     files: list[WrittenFile]
     errors: list[Fault]
+    aborted_records: int = 0
 
     def to_json(self) -> str:
         """Return it as a line of JSON."""
@@ -68,7 +70,7 @@ class Receipt:
         """Parse the output of ``to_json``."""
         given = json.loads(text)
         files = [WrittenFile(**file) for file in given["files"]]
-        return cls(given["part"], files, [Fault(**fault) for fault in given["errors"]])
+        return cls(given["part"], files, [Fault(**fault) for fault in given["errors"]], given["aborted_records"])
 
 
 def receipt_path(staging: Path, part: Part) -> Path:
@@ -88,10 +90,10 @@ def write_part(plan: ExportPlan, part: Part, counters: Counters | None = None) -
     part : Part
     counters : Counters, optional
     """
-    faults: list[Fault] = []
+    faults, notes = list[Fault](), Notes()
     options = plan.file_options
     most_rows = options.max_rows_per_file or options.row_group_rows
-    batches = read_part(plan.request, part, faults, counters)
+    batches = read_part(plan.request, part, faults, counters, notes=notes)
     groups = row_groups(batches, min(options.row_group_rows, most_rows))
     files: list[WrittenFile] = []
     group = next(groups, None)
@@ -104,7 +106,7 @@ def write_part(plan: ExportPlan, part: Part, counters: Counters | None = None) -
             files.append(file.close())
         finally:
             file.unfinished.unlink(missing_ok=True)
-    receipt = Receipt(part.number, files, faults)
+    receipt = Receipt(part.number, files, faults, notes.aborted_records)
     _put(receipt_path(plan.staging, part), receipt.to_json())
     return receipt
 

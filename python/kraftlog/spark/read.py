@@ -11,6 +11,7 @@ from kraftlog import schema
 from kraftlog.check.partitions import transaction_faults
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.discover import Discovery
+from kraftlog.notes import Notes
 from kraftlog.read.log_pass import Pass
 from kraftlog.read.ranges import Range
 from kraftlog.read.records import read_range
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from pyarrow.compute import Expression
 
 
-def read(request: Request, part: Part, faults: list[Fault]) -> Iterator[pa.RecordBatch]:
+def read(request: Request, part: Part, faults: list[Fault], notes: Notes | None = None) -> Iterator[pa.RecordBatch]:
     """Read one part.
 
     Parameters
@@ -42,6 +43,8 @@ def read(request: Request, part: Part, faults: list[Fault]) -> Iterator[pa.Recor
         A part from ``plan_parts(request)``.
     faults : list of Fault
         Receives what could not be read.
+    notes : Notes, optional
+        Receives the number of records of aborted transactions that were left out.
 
     Returns
     -------
@@ -49,16 +52,19 @@ def read(request: Request, part: Part, faults: list[Fault]) -> Iterator[pa.Recor
         With the columns of ``request.schema``.
     """
     faults += part.faults
+    notes = Notes() if notes is None else notes
     if isinstance(part.work, Range):
-        return _read_range(request, part, part.work, faults)
+        return _read_range(request, part, part.work, faults, notes)
     if isinstance(part.work, PartitionReplicas):
         return _read_replicas(request, part, part.work, faults)
     if isinstance(part.work, LeftAlone):
         return _read_left_alone(request, faults)
-    return _read_partition(request, part, part.work, faults)
+    return _read_partition(request, part, part.work, faults, notes)
 
 
-def _read_range(request: Request, part: Part, work: Range, faults: list[Fault]) -> Iterator[pa.RecordBatch]:
+def _read_range(
+    request: Request, part: Part, work: Range, faults: list[Fault], notes: Notes
+) -> Iterator[pa.RecordBatch]:
     target, cut = request.schema, request.definition.cut
     if cut is TaskCut.RANGES:
         stages: list[Stage] = [] if request.redaction is None else [Redacted(request.redaction)]
@@ -74,6 +80,7 @@ def _read_range(request: Request, part: Part, work: Range, faults: list[Fault]) 
             schema=request.record_schema,
             options=part.options,
             faults=faults,
+            notes=notes,
         )
         for batch in through(stages, records)(read):
             yield as_spark(batch, target)
@@ -86,11 +93,11 @@ def _read_range(request: Request, part: Part, work: Range, faults: list[Fault]) 
                 pass
         yield from errors_table(faults, target.names).to_batches()
     else:
-        yield from _scan(Log.of_segment(work.segment), request, part, faults)
+        yield from _scan(Log.of_segment(work.segment), request, part, faults, notes)
 
 
 def _read_partition(
-    request: Request, part: Part, work: WholePartition, faults: list[Fault]
+    request: Request, part: Part, work: WholePartition, faults: list[Fault], notes: Notes
 ) -> Iterator[pa.RecordBatch]:
     segments = list(work.segments)
     if request.definition.cut is TaskCut.CHECKS:
@@ -100,7 +107,7 @@ def _read_partition(
     elif segments:
         found = Discovery(segments=segments, metadata_log=list(work.metadata_log))
         filter = request.narrowing.filter
-        yield from _scan(Log(found, catalog_of(request.definitions)), request, part, faults, filter=filter)
+        yield from _scan(Log(found, catalog_of(request.definitions)), request, part, faults, notes, filter=filter)
 
 
 def _read_replicas(
@@ -113,11 +120,12 @@ def _read_replicas(
 
 
 def _scan(
-    log: Log, request: Request, part: Part, faults: list[Fault], *, filter: Expression | None = None
+    log: Log, request: Request, part: Part, faults: list[Fault], notes: Notes, *, filter: Expression | None = None
 ) -> Iterator[pa.RecordBatch]:
     stream = log.scan(request.table, request.columns, part.options, filter=filter)
     yield from stream.batches()
     faults += stream.faults
+    notes.add(stream.notes)
     for note in stream.notes if request.definition.cut is TaskCut.WHOLE else ():
         LOGGER.warning("%s", note)
 

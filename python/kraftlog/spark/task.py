@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from kraftlog.errors import Fault
 from kraftlog.layout.segment import Segment
+from kraftlog.notes import Notes
 from kraftlog.read.ranges import Range
 from kraftlog.read.segment_transactions import Fold, in_threads
 from kraftlog.spark.counters import Counters
@@ -35,6 +36,7 @@ def read_part(
     faults: list[Fault],
     counters: Counters | None = None,
     quarantine_name: str | None = None,
+    notes: Notes | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Read one part as ``kraftlog.spark.read`` does; report it once all of it is read.
 
@@ -48,6 +50,8 @@ def read_part(
     counters : Counters, optional
     quarantine_name : str, optional
         The part's name in the quarantine; by default its number, which is unique only within one plan.
+    notes : Notes, optional
+        Receives the number of records of aborted transactions that were left out.
 
     Returns
     -------
@@ -56,7 +60,7 @@ def read_part(
     """
     began = time.perf_counter()
     batches = rows = 0
-    for batch in read(request, part, faults):
+    for batch in read(request, part, faults, notes):
         batches += 1
         rows += batch.num_rows
         yield batch

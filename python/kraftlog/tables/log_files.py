@@ -16,6 +16,7 @@ from kraftlog.errors import DamagedLogWarning, Fault
 from kraftlog.layout.discover import Discovery
 from kraftlog.layout.segment import Segment
 from kraftlog.messages.catalog import BUILT_IN, Catalog
+from kraftlog.notes import Notes
 from kraftlog.read.log_pass import Pass, Progress
 from kraftlog.read.partitions import Partition, replicas_of
 from kraftlog.read.ranges import Range
@@ -232,7 +233,7 @@ class LogFiles:
                 rows = (batch.select(shown.names) for batch in rows)
             return raising(rows, faults) if options.strict else rows
 
-        notes: list[str] = []
+        notes = Notes()
         return Stream(shown, produce, notes=notes, is_of_faults=definition.is_of_faults)
 
     def files_of(self, table: Table) -> Discovery:

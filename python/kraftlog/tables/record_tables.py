@@ -315,27 +315,24 @@ class RecordTables(LogFiles):
         workers : int
             Number of decoding threads.
         """
-        for fault in self._verified(options, on_progress, [] if notes is None else notes, workers):
-            if options.strict:
-                raise error_from_fault(fault)
-            yield fault
+        read = Pass(options, catalog=self.catalog, workers=workers, on_progress=on_progress)
+        try:
+            for fault in self._verified(read):
+                if options.strict:
+                    raise error_from_fault(fault)
+                yield fault
+        finally:
+            if notes is not None:
+                notes.extend(read.notes)
 
-    def _verified(
-        self, options: ReadOptions, on_progress: Progress | None, notes: list[str], workers: int
-    ) -> Iterator[Fault]:
+    def _verified(self, read: Pass) -> Iterator[Fault]:
         from kraftlog.check.partitions import check_segments
         from kraftlog.tables.message_tables import note_bad_messages
         from kraftlog.tables.transactions import TransactionCheck
 
         yield from self.unreadable()
         yield from self.not_needed()
-        read = Pass(
-            options,
-            catalog=self.catalog,
-            workers=workers,
-            notes=[] if notes is None else notes,
-            on_progress=on_progress,
-        )
+        options = read.options
         try:
             transactions = TransactionCheck(self.lines.found.segments, self.found)
         except ValueError as error:  # each replica is checked by itself; which cluster transactions are of is not known

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from kraftlog.errors import Fault, InvalidRecordError
 from kraftlog.layout.segment import Segment
+from kraftlog.notes import Notes
 from kraftlog.read.log_pass import Pass
 from kraftlog.read.ranges import plan
 from kraftlog.read.records import read_ranges
@@ -49,7 +50,7 @@ def schemas_of(segments: list[Segment], read: Pass) -> list[Schema]:
     """
     found: dict[tuple[str, int], Schema] = {}
     of_topic = [one for one in segments if one.topic == SCHEMAS]
-    for batch in read_ranges(plan(of_topic, read.options, None), _COLUMNS, replace(read, notes=[])):
+    for batch in read_ranges(plan(of_topic, read.options, None), _COLUMNS, replace(read, notes=Notes())):
         for row in batch.to_pylist():
             try:
                 _apply(row["key"], row["value"], row["offset"], found)

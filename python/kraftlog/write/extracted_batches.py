@@ -29,6 +29,7 @@ from kraftlog.codec.options import NO_BOUND, READ_COMMITTED, READ_UNCOMMITTED, R
 from kraftlog.disk.disk import ReadableFile
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.segment import Segment
+from kraftlog.notes import Notes
 from kraftlog.read.log_pass import Pass
 from kraftlog.read.marker_walk import Stretch, stretches
 from kraftlog.read.records import torn_tail_note
@@ -86,7 +87,7 @@ class ExtractedBatches:
     ----------
     faults : list of Fault
         What could not be read, and is missing.
-    notes : list of str
+    notes : Notes
         Where a read_committed reader stops, and how long a torn tail is.
     open_producers : dict
         Producers whose transactions have records among the batches but no marker yet, with the offset of the first.
@@ -110,7 +111,7 @@ class ExtractedBatches:
         self._next_offset = 0
         self._memory = memoryview(b"")
         self.faults: list[Fault] = []
-        self.notes: list[str] = []
+        self.notes = Notes()
         self.open_producers: dict[int, int] = {}
         self._last: dict[int, np.void] = {}  # headers of the last transactional batches of producers
 
