@@ -272,8 +272,7 @@ def _no_log(file: Unread) -> str:
     name, path = names.printable(file.path.name), names.printable(str(file.path))
     parsed = names.parse_segment_file(name)
     if parsed is not None and parsed.kind in names.KINDS_BESIDE:
-        folder = names.printable(str(file.path.parent))
-        checked = f"kraftlog dump {path} shows it, and kraftlog verify {folder} checks it"
+        checked = f"kraftlog dump {path} shows it, and kraftlog verify {path} checks it"
         return f"{path} is {names.KINDS_BESIDE[parsed.kind]}, not a log: {checked}"
     if name in names.KNOWN_FILES:
         return f"{path} is {names.KNOWN_FILES[name]}, not a log: it is text, as it stands"
