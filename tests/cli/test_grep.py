@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import kraftlog
 from golden_files import GOLDEN
 
 Command = Callable[..., Any]
@@ -106,3 +109,52 @@ def test_a_text_and_paths_in_both_orders(kraftlog_command: Command, tmp_path: An
     assert 0 < len(rows(both)) < len(expected)
     bad = kraftlog_command("grep", log, "--key", "a", "--key-partitions", "3")
     assert "--key-partitions requires --key-equals" in bad.stderr
+
+
+def written(folder: Path, values: list[bytes]) -> Path:
+    partition = folder / "t-0"
+    partition.mkdir()
+    (partition / f"{0:020d}.log").write_bytes(kraftlog.encode(pa.table({"value": values})))
+    return partition
+
+
+@pytest.mark.parametrize(
+    ("path", "near"),
+    [
+        ("amonut", "amount"),
+        ("$.amonut", "amount"),
+        ("amonut>100", "amount"),
+        ("custmer.id", "customer.id or customer"),
+        ("items[0].skuu", "items[*].sku or items[*]"),
+        ("items[*].skuu", "items[*].sku or items[*]"),
+        ("['a.c']", "['a.b']"),
+    ],
+)
+def test_a_path_that_no_value_has(kraftlog_command: Command, tmp_path: Path, path: str, near: str):
+    """Names similar ones; values that are no JSON do not count."""
+    value = b'{"amount": 5, "customer": {"id": "x"}, "items": [{"sku": 1}], "a.b": null}'
+    done = kraftlog_command("grep", "--json-path", path, written(tmp_path, [b"none", value, value]))
+    assert (done.returncode, done.stdout) == (1, "")
+    name = path.partition(">")[0]
+    assert f"none of the first 2 JSON values has the path {name!r}; did you mean {near}?" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--json-path", "amount=7"),  # a value has the path
+        ("--json-path", "zzz"),  # nothing is similar
+        ("--json-path", "amonut", "--redact", "value=mask"),  # names of fields are part of the value
+        ("--value", "nothing"),
+    ],
+    ids=str,
+)
+def test_no_path_is_named(kraftlog_command: Command, tmp_path: Path, options: tuple[str, ...]):
+    done = kraftlog_command("grep", *options, written(tmp_path, [b'{"amount": 5}']))
+    assert done.returncode == 1
+    assert "did you mean" not in done.stderr
+
+
+def test_a_path_that_is_found_needs_no_other(kraftlog_command: Command, tmp_path: Path):
+    done = kraftlog_command("grep", "--json-path", "amount=5", written(tmp_path, [b'{"amount": 5}']))
+    assert (done.returncode, done.stderr) == (0, "")

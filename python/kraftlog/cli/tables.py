@@ -150,6 +150,11 @@ def run_table(
         picks = not (search is None and filter is None and scan.transaction is None)
         parts = scan.parts(log)
         print(why_empty(log.partitions, parts[0][1] if parts else rows, picks=picks), file=sys.stderr)
+        if search is not None and search.json_paths and scan.redaction is None:
+            from kraftlog.tables.near_paths import near_paths
+
+            for sentence in near_paths(search.json_paths, log.lines.found.segments):
+                print(sentence, file=sys.stderr)
     code = report_faults(faults)
     sys.exit(code or (1 if search is not None and not found[0] else 0))
 

@@ -108,9 +108,12 @@ class Search:
                 self._conditions.append(_InColumn(column, [matcher(text) for text in texts]))
         if headers := _as_bytes(header):
             self._conditions.append(_InHeaders([_header(text, matcher) for text in headers]))
+        self.json_paths: list[JsonPath] = []
         if paths := [json_path] if isinstance(json_path, str) else list(json_path):
-            for path in paths:
-                wanted = _JsonWanted(*JsonPath.split(path), regex=regex, ignore_case=ignore_case)
+            for text_of_path in paths:
+                path, operator, operand = JsonPath.split(text_of_path)
+                self.json_paths.append(path)
+                wanted = _JsonWanted(path, operator, operand, regex=regex, ignore_case=ignore_case)
                 self._conditions.append(_InJson(wanted, ignore_case=ignore_case))
         if not self._conditions:
             raise ValueError("nothing to search for: expected text, key, key_equals, value, header or json_path")
