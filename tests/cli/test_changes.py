@@ -145,6 +145,8 @@ def test_fields_as_text_are_filtered(kraftlog_command: Command, options: tuple[o
     rows = kraftlog_command("changes", METADATA, "--fields", *options, "--format", "jsonl").stdout
     shown = {re.split(r"[:(]", line[4:])[0].strip() for line in text.splitlines() if not line.startswith("@")}
     assert shown == {f"{row['kind']} {row['key']}" for row in map(json.loads, rows.splitlines())}
+    fields = {row["field"] for row in map(json.loads, rows.splitlines()) if row["change"] == "changed"}
+    assert ("leader_epoch" in fields) == (" leader_epoch 0 -> 1" in text)  # of a partition, without a broker
     everything = kraftlog_command("changes", METADATA, "--fields").stdout
     assert 0 < len(text) < len(everything)
 

@@ -186,7 +186,11 @@ def test_what_is_dropped(kraftlog_command: Command, tmp_path: Path) -> None:
 
 def test_no_downgrade(kraftlog_command: Command, tmp_path: Path) -> None:
     """Upwards, or to a level that is too old; --unsafe does not help."""
-    for to, reason in (("4.3", "4.3-IV0 is not below 4.3-IV0"), ("3.2", "3.2-IV0 is below 3.3-IV3")):
+    for to, reason in (
+        ("4.4", "4.4-IV2 is not below 4.3-IV0"),
+        ("4.3", "4.3-IV0 is not below 4.3-IV0"),
+        ("3.2", "3.2-IV0 is below 3.3-IV3"),
+    ):
         done = kraftlog_command("downgrade", METADATA, "--to", to, "--write", tmp_path / "out", "--unsafe")
         assert done.returncode == 1
         assert "impossible" in done.stderr

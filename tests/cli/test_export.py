@@ -168,6 +168,10 @@ def test_few_files_are_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     }
     last = (tmp_path / "day=1970-01-05" / "records-1.jsonl").read_text()
     assert last == '{"offset":9}\n{"offset":10}\n'
+    with TimeFolders(tmp_path / "again", "day", "records.jsonl", opened) as folders:
+        for day in (0, 1, 2, 0, 3, 0):  # the one that was used least recently is closed, not the oldest
+            folders.write(pa.record_batch([[day]], schema=schema), pa.array([24 * HOUR * day]))
+    assert folders.files == 4
 
 
 def test_no_open_file_gets_its_name_when_an_export_fails(

@@ -164,6 +164,8 @@ def test_verify_has_the_options_of_the_table_errors(kraftlog_command):
     strict = kraftlog_command("verify", damaged, "--strict", "--format", "jsonl")
     assert (strict.returncode, strict.stdout) == (1, "")
     assert strict.stderr.startswith("kraftlog: t-0/00000000000000000000.log: batch at byte 254:")
+    back = kraftlog_command("verify", GOLDEN / "damaged" / "offsets_go_back" / "log", "--strict")
+    assert (back.returncode, back.stdout) == (1, "")  # also for what only a comparison shows
     lost = GOLDEN / "damaged" / "batch_length_13" / "log"
     table = kraftlog.open(lost).errors(salvage=True).to_pylist()
     done = kraftlog_command("verify", lost, "--salvage", "--format", "jsonl")

@@ -76,6 +76,13 @@ def test_a_batch_that_is_decoded_although_it_is_hidden(tmp_path: Path) -> None:
     assert 0 < stream.notes.aborted_records == len(hidden) <= count
 
 
+def test_each_pass_counts_anew() -> None:
+    stream = kraftlog.open(ORDERS, topics=["orders"]).records(["offset"], isolation_level="read_committed")
+    for _ in range(2):
+        stream.to_table()
+        assert (stream.notes.aborted_records, len(stream.notes.unstable_offsets)) == (54, 2)
+
+
 def test_export_says_how_many_records_were_left_out(tmp_path: Path) -> None:
     """In one note: the rest is what read_uncommitted has."""
     for folder, topic in ((ORDERS, "orders"), (GOLDEN / "transactions_hanging" / "log", "orders-late")):
