@@ -105,7 +105,8 @@ def stamp(moment: Any) -> str:
 @pytest.mark.parametrize("path", LOGS, ids=str)
 def test_errors(path: Path):
     log, page = opened(path)
-    found = list(log.verify())
+    # messages that cannot be read are told with the groups and the image that are made of them
+    found = [fault for fault in log.verify() if fault.error != "bad_message"]
     counts = Counter(fault.error for fault in found)
     made, _ = reported(path)
     assert {error: one.count for error, one in made.facts.faults.items()} == counts

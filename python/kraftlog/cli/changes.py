@@ -119,18 +119,18 @@ def command(
         sys.exit(report_faults(faults, listed_by=None))
     of_events = where if kinds or changed_topics or brokers else None
     if follows:
-        found = follow(lambda: MetadataLog.open(directory), before, faults, _wait, of_events)
-        output.write_texts(islice(lines(found, output.text_width), output.limit), is_endless=True)
+        events = follow(lambda: MetadataLog.open(directory), before, faults, _wait, of_events)
+        output.write_texts(islice(lines(events, output.text_width), output.limit), is_endless=True)
         sys.exit(report_faults(faults, listed_by=None))
-    found = timeline(log, before, last, faults, of_events)
+    events = timeline(log, before, last, faults, of_events)
     if strict:
-        found = iter(list(found))
+        events = iter(list(events))
         refuse(faults, strict=True)
     if is_text:
-        output.write_texts(islice(lines(found, output.text_width), output.limit))
+        output.write_texts(islice(lines(events, output.text_width), output.limit))
     else:
         with output.open(TIMELINE.select(output.columns)) as writer:
-            for rows in _tables(found):
+            for rows in _tables(events):
                 writer.write(rows.select(output.columns or rows.column_names))
                 if writer.is_full:
                     break
@@ -164,9 +164,9 @@ def _steps(
         yield from texts(diff_rows(steps.changed, where))
 
 
-def lines(found: Iterable[At], width: int | None = None) -> Iterator[str]:
+def lines(events: Iterable[At], width: int | None = None) -> Iterator[str]:
     """Return a line for each thing that happened; where the terminal is narrow, broken between words."""
-    for at in found:
+    for at in events:
         what = at.what
         where = f"@{what.offset}" if what.offset == what.last_offset else f"@{what.offset}-{what.last_offset}"
         stamp = shown_time(at.timestamp)
@@ -189,9 +189,9 @@ def _wait() -> bool:
     return True
 
 
-def _tables(found: Iterator[At]) -> Iterator[pa.Table]:
+def _tables(events: Iterator[At]) -> Iterator[pa.Table]:
     waiting: list[At] = []
-    for at in found:
+    for at in events:
         waiting.append(at)
         if len(waiting) == ROWS_AT_ONCE:
             yield _table(waiting)

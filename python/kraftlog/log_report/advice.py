@@ -96,11 +96,11 @@ _INDEX = (
 )
 _ORDER = "Consumers may skip records here, or read some twice. Compare with another replica before the log is used."
 _PRODUCER = (
-    "A broker would not have accepted such a batch: records are missing before them, or were written by something"
-    " else. Compare with another replica."
+    "A broker would have refused such a batch. Either records before it are missing, or another program wrote it."
+    " Compare with another replica."
 )
 _METADATA = (
-    "What such a transaction holds may be missing from the image, or show too early. Compare with the metadata log of"
+    "Records of such a transaction may be missing from the image, or appear too early. Compare with the metadata log of"
     " another controller."
 )
 
@@ -120,14 +120,14 @@ _OFFSETS = Advice(
     _batches("position", "base_offset", "last_offset", "records_count"),
 )
 _PRODUCERS = Advice(
-    "batch that a producer cannot have written so",
-    "batches that a producer cannot have written so",
+    "batch with an impossible producer epoch or sequence",
+    "batches with an impossible producer epoch or sequence",
     _PRODUCER,
     _batches("base_offset", "producer_id", "producer_epoch", "base_sequence", "is_transactional"),
 )
 _OF_METADATA = Advice(
-    "odd place in transactions of the metadata log",
-    "odd places in transactions of the metadata log",
+    "misplaced marker or gap in transactions of the metadata log",
+    "misplaced markers or gaps in transactions of the metadata log",
     _METADATA,
     _metadata,
 )
@@ -140,7 +140,7 @@ _IMAGE = Advice(
 _MESSAGES = Advice(
     "record of an internal topic that cannot be read",
     "records of internal topics that cannot be read",
-    "What they say is missing below. A release of Kafka that is newer than this program may have written them.",
+    "Their contents are missing below. A newer release of Kafka than this program knows may have written them.",
     _messages,
 )
 
@@ -152,7 +152,7 @@ _BY_ERROR = {
     "batch_cut_off": Advice(
         "segment that ends within a batch",
         "segments that end within a batch",
-        f"More segments follow, so this is no torn tail: records are missing. {_REPLICA}",
+        f"More segments follow, so this is not a torn tail: records are missing. {_REPLICA}",
         _rescue,
     ),
     "missing_batches": Advice(
@@ -164,8 +164,8 @@ _BY_ERROR = {
     "unreadable_file": Advice(
         "file that cannot be read",
         "files that cannot be read",
-        "Look at the permissions of the file, and in the kernel's log for errors of the device. Files that a broker"
-        " deletes or truncates meanwhile show here, too: then read a copy.",
+        "Check the permissions of the file, and the kernel's log for errors of the device. Files that a broker deletes"
+        " or truncates during the pass appear here, too: read a copy instead.",
         _errors,
     ),
     "stops_broker": Advice(
@@ -184,7 +184,7 @@ _BY_ERROR = {
         "transactions that are torn",
         "read_committed consumers see a part of such a transaction, and another part is aborted or waits for its end. A"
         " marker that was written by hand (kafka-transactions.sh abort) may be the cause, or a replica that was lost."
-        " The first command says what was expected, the second one shows the marker.",
+        " The first command names the expected decision, the second one shows the marker.",
         _transactions,
     ),
     **dict.fromkeys(

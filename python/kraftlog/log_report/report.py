@@ -140,7 +140,7 @@ def report(
     >>> import kraftlog
     >>> report = kraftlog.report("tests/golden/transactions_hanging/log")
     >>> report.findings[0].title
-    '1 batch that a producer cannot have written so'
+    '1 batch with an impossible producer epoch or sequence'
     >>> report.html[:15]
     '<!DOCTYPE html>'
     """

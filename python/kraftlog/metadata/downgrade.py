@@ -1,9 +1,8 @@
-"""Downgrades of ``metadata.version``: the records that are written of an image, and what is lost.
+"""Downgrades of ``metadata.version``: the records of the snapshot, and the losses.
 
 Kafka's controller writes a snapshot at the lower level, without records and fields that the level does not have. By
-KIP-778 a downgrade is safe when metadata changed at none of the levels above the lower one, and must be forced
-otherwise. Kafka 4 refuses to force it. Of what is newer than the levels, features and records that are known nobody can
-say what a downgrade loses: it is unknown, never safe.
+KIP-778 a downgrade is safe if metadata changed at none of the levels above the lower one; otherwise it must be forced,
+and Kafka 4 refuses that. Levels, features and records that kraftlog does not know make a downgrade unknown, never safe.
 """
 
 from __future__ import annotations
@@ -39,18 +38,19 @@ COLUMNS = pa.schema(
 
 @dataclass(frozen=True)
 class DowngradeReport:
-    """What a downgrade would do.
+    """The effect of a downgrade.
 
     Attributes
     ----------
     from_level, to_level : int
     verdict : {"safe", "needs force", "unknown", "impossible"}
     reasons : tuple of str
-        Why, one sentence each, and what else is to be done.
+        Reasons, and necessary steps; one sentence each.
     table : pyarrow.Table
-        What happens to records: ``kind`` is their type. ``outcome`` is ``dropped`` (not in the snapshot), ``lossy`` (a
-        field is not), ``refused`` (it has to be lowered first), ``unknown`` (newer than what is known), ``kept`` (as it
-        is, but see the message) or ``kept_in_older_version`` (all of a type, nothing is lost by it).
+        Effects on records: ``kind`` is their type. ``outcome`` is ``dropped`` (not in the snapshot), ``lossy``
+        (it lacks a field), ``refused`` (the level of the feature must be lowered first), ``unknown`` (newer than
+        everything that kraftlog knows), ``kept`` (unchanged, but see the message) or ``kept_in_older_version`` (all
+        records of a type, without a loss).
     """
 
     from_level: int
@@ -69,17 +69,17 @@ class DowngradeReport:
 def downgrade_report(
     tables: Mapping[str, pa.Table], from_level: int, to_level: int, unread: Sequence[str] = ()
 ) -> DowngradeReport:
-    """Return what a downgrade would do to an image.
+    """Return the effect of a downgrade on an image.
 
     Parameters
     ----------
     tables : Mapping of str to pyarrow.Table
-        Of the image: the records of each type, uuids as 16 bytes.
+        The records of the image by type, with uuids as 16 bytes.
     from_level, to_level : int
-        Of ``metadata.version``; the same when the features alone are judged.
+        Levels of ``metadata.version``; equal if only the other features are checked.
     unread : sequence of str
-        What could not be read of the log, such as a record of a type that is not known. The image lacks it, so that the
-        downgrade is unknown.
+        Messages of faults, such as a record of an unknown type. The image lacks these records, so that the downgrade is
+        unknown.
     """
     verdict, reasons = _verdict(from_level, to_level, list(_newer(tables, from_level, unread)))
     rows: list[pa.Table] = []
@@ -91,14 +91,14 @@ def downgrade_report(
 
 
 def downgraded(tables: Mapping[str, pa.Table], to_level: int) -> dict[str, tuple[int, pa.Table]]:
-    """Return the records of the snapshot that a downgrade writes: the version and the rows of each type, in its order.
+    """Return the records of the snapshot that a downgrade writes: version and rows of each type, in order.
 
     Parameters
     ----------
     tables : Mapping of str to pyarrow.Table
-        Of the image.
+        The records of the image by type.
     to_level : int
-        Of ``metadata.version``. Its record is the first one.
+        Level of ``metadata.version``; its record is the first one.
     """
     features = tables.get(FEATURES, schemas.schema_of(FEATURES).empty_table())
     by_type: dict[str, tuple[int, pa.Table]] = {}
@@ -117,7 +117,7 @@ def downgraded(tables: Mapping[str, pa.Table], to_level: int) -> dict[str, tuple
 
 
 def newer_features(tables: Mapping[str, pa.Table]) -> list[tuple[str, int]]:
-    """Return the features of an image, and their levels, that are newer than those that are known."""
+    """Return the features of an image with unknown names or levels, and these levels."""
     features = tables.get(FEATURES, schemas.schema_of(FEATURES).empty_table())
     return [
         (feature, level)
@@ -127,12 +127,12 @@ def newer_features(tables: Mapping[str, pa.Table]) -> list[tuple[str, int]]:
 
 
 def _newer(tables: Mapping[str, pa.Table], from_level: int, unread: Sequence[str]) -> Iterator[str]:
-    """Return a sentence for each level that is newer than those that are known, and one if the image is not whole."""
+    """Return a sentence for each unknown level, and one if the image is incomplete."""
     newest = levels.name_of(NEWEST_LEVEL)
     if levels.is_newer(from_level):
-        yield f"metadata.version {from_level} is not known, the newest is {newest}: what it has nobody can say"
+        yield f"metadata.version {from_level} is unknown; the newest known one is {newest}"
     for feature, level in newer_features(tables):
-        yield f"level {level} of {feature} is not known: what depends on it nobody can say"
+        yield f"level {level} of {feature} is unknown, and so is what depends on it"
     if unread:
         count = f" (the first of {len(unread)} faults)" if len(unread) > 1 else ""
         yield f"the log cannot be read whole: {unread[0]}{count}"
@@ -158,7 +158,7 @@ def _verdict(from_level: int, to_level: int, unknown: Sequence[str]) -> tuple[st
     ]
     if has_metadata_transactions(from_level) and not has_metadata_transactions(to_level):
         reasons.append(
-            f"{after} has no metadata transactions: what lies before the snapshot has to go, with its markers"
+            f"{after} has no metadata transactions: delete the log before the snapshot, which contains their markers"
         )
     return (UNKNOWN if unknown else NEEDS_FORCE), (*unknown, *reasons)
 
@@ -171,7 +171,7 @@ def _of_features(table: pa.Table, to_level: int) -> Iterator[pa.Table]:
         if feature == METADATA_VERSION:
             continue
         if not levels.is_known_feature(feature, level):
-            yield _row(FEATURES, feature, "featureLevel", UNKNOWN, f"level {level} is not known; it stays")
+            yield _row(FEATURES, feature, "featureLevel", UNKNOWN, f"level {level} is unknown; it stays")
         elif needs.depends_on > to_level:
             message = f"level {level} depends on metadata.version {levels.name_of(needs.depends_on)}; lower it first"
             yield _row(FEATURES, feature, "featureLevel", REFUSED, message)

@@ -1,4 +1,4 @@
-"""Records of which the last one of a key counts: all types of an image but brokers, topics and partitions."""
+"""Records whose last one per key counts: all types of an image except brokers, topics and partitions."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def name_of(level: int) -> str:
 
 
 def is_newer(level: int) -> bool:
-    """Return whether a level is above the newest that is known: what metadata has there nobody can say.
+    """Return whether a level is above the newest known one: the metadata of such a level is unknown.
 
     Examples
     --------

@@ -73,7 +73,7 @@ def _fields(name: str) -> dict[str, Field]:
 
 
 def readable_item(name: str, field: Field, value: Any) -> Any:
-    """Return the value of a field that is no array, or an item of one that is, as a value of JSON."""
+    """Return the value of a field, or an item of an array, as a value of JSON."""
     if field.fields:
         return {one.name: readable_value(name, one, value[one.column]) for one in field.fields}
     if isinstance(value, bytes):

@@ -50,7 +50,7 @@ def rows_of_type(batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
 
 
 def absent_column(name: str, column: str, count: int) -> pa.Array:
-    """Return a field of a type of record that is absent in all rows: its default, of which uuids are 16 bytes."""
+    """Return the default of a field for rows that lack it; uuids have 16 bytes."""
     arrow_type = schema_of(name).field(column).type
     field = _fields(name).get(column)
     return pa.nulls(count, arrow_type) if field is None else default_column(field, arrow_type, count)
