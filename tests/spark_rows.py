@@ -40,11 +40,12 @@ def command_line_rows(table: str, paths: list[Path], folder: Path, *options: str
 
     It refuses logs that do not hold the topic of a table, which has no rows in Spark.
     """
-    if table == "errors":  # the command, verify, compares files as well
+    # the command of errors, verify, compares files as well; that of metadata_changes reads one directory
+    if table in ("errors", "metadata_changes"):
         return plain_rows(kraftlog.open(paths).scan(table).to_table())
     output = folder / f"{table}.arrows"
     arguments = [TABLES[table].command, *map(str, paths), "--format", "arrow", "--output", str(output), "--no-progress"]
-    arguments += [*(["--fields"] if table == "metadata_changes" else []), *options]
+    arguments += options
     result = CliRunner().invoke(commands, arguments, standalone_mode=False)
     if isinstance(result.exception, UsageError) and ", and found " in str(result.exception):
         return []
