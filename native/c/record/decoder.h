@@ -50,13 +50,13 @@ typedef struct {
     kr_columns columns;
     kr_fault faults[KR_MAX_FAULTS];
     int32_t faults_count;
-    int64_t torn_at;     /* -1: none seen */
+    int64_t torn_at;        /* -1: none seen */
     int64_t hidden_records; /* of aborted transactions, within the bounds of offsets */
-    int64_t next_offset; /* behind the last batch that was passed, decoded or not; -1: none yet */
-    int64_t needs_bytes; /* with KR_NEEDS_ROOM: what the batch at `position` may take, */
-    int64_t needs_rows;  /* how many records it may hold, */
-    int64_t needs_input; /* what it takes of the input, */
-    int8_t needs_copies; /* and whether its bytes do not stay where they are */
+    int64_t next_offset;    /* behind the last batch that was passed, decoded or not; -1: none yet */
+    int64_t needs_bytes;    /* with KR_NEEDS_ROOM: what the batch at `position` may take, */
+    int64_t needs_rows;     /* how many records it may hold, */
+    int64_t needs_input;    /* what it takes of the input, */
+    int8_t needs_copies;    /* and whether its bytes do not stay where they are */
     /* with KR_NEEDS_DECOMPRESSION */
     kr_batch_header batch;
     const uint8_t *payload;
