@@ -16,6 +16,7 @@ from kraftlog.spark import (
     encode_batch,
     group_partition,
     pack_transaction,
+    pack_transactions,
     partition_for_key,
     transaction_boundaries,
 )
@@ -190,6 +191,29 @@ def test_pack_transaction_of_all_rows(spark):
     assert bytes(packed) == kraftlog.pack_transaction([NO_OP] * 3, "at once", base_offset=7).to_pybytes()
     nameless = frame.agg(pack_transaction("value")).first()[0]
     assert bytes(nameless) == kraftlog.pack_transaction([NO_OP] * 3).to_pybytes()
+
+
+def test_pack_transactions_of_arrays(spark):
+    from pyspark.sql import functions as F  # noqa: N812
+
+    rows = [([bytearray(NO_OP)] * 3, "three"), ([], "none"), (None, "null"), ([bytearray(NO_OP)], None)]
+    frame = spark.createDataFrame(rows, "records array<binary>, name string")
+    frame.createOrReplaceTempView("record_arrays")
+    options = {"max_batch_bytes": 100, "base_offset": 7}
+    expected = [
+        None if records is None else kraftlog.pack_transaction([NO_OP] * len(records), name, **options).to_pybytes()
+        for records, name in rows
+    ]
+    packed = frame.select(pack_transactions("records", F.col("name"), **options).alias("content"))
+    assert [row.content and bytes(row.content) for row in packed.collect()] == expected
+    sql = "SELECT pack_transactions(records, name, max_batch_bytes => 100, base_offset => 7) FROM record_arrays"
+    assert [row[0] and bytes(row[0]) for row in spark.sql(sql).collect()] == expected
+    at_once = frame.where("name = 'three'").select(pack_transactions("records", "at once")).first()[0]
+    assert bytes(at_once) == kraftlog.pack_transaction([NO_OP] * 3, "at once").to_pybytes()
+    nameless = frame.where("name = 'three'").select(pack_transactions("records")).first()[0]
+    assert bytes(nameless) == kraftlog.pack_transaction([NO_OP] * 3).to_pybytes()
+    with pytest.raises(ValueError, match="max_batch_bytes 10 is not between"):
+        pack_transactions("records", max_batch_bytes=10)
 
 
 def test_what_pack_transaction_refuses(spark):

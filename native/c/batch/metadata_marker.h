@@ -4,6 +4,7 @@
 #define KRAFTLOG_BATCH_METADATA_MARKER_H
 
 #include "batch/record.h"
+#include "text/utf8.h"
 
 enum { KR_FRAME_VERSION = 1, KR_FEATURE_LEVEL_KEY = 12, KR_FIRST_MARKER_KEY = 23, KR_LAST_MARKER_KEY = 25 };
 
@@ -32,6 +33,35 @@ KR_ALWAYS_INLINE int kr_is_marker_or_level(const uint8_t *value, int64_t length)
     enum { MARKERS = 7 << KR_FIRST_MARKER_KEY, WANTED = MARKERS | 1 << KR_FEATURE_LEVEL_KEY };
     uint32_t key = kr_api_key(value, length);
     return key <= KR_LAST_MARKER_KEY && ((uint32_t)WANTED >> key & 1);
+}
+
+enum { KR_NO_TEXT = -1, KR_ODD_MARKER = -2 };
+
+/* A varint of one or two bytes, none more than needed; -1 for others. */
+static inline int64_t kr_short_uvarint(const uint8_t **p, const uint8_t *end) {
+    const uint8_t *at = *p;
+    if (end - at >= 1 && at[0] < 0x80) {
+        *p = at + 1;
+        return at[0];
+    }
+    if (end - at < 2 || at[1] >= 0x80 || !at[1]) return -1;
+    *p = at + 2;
+    return (at[0] & 0x7f) | (int64_t)at[1] << 7;
+}
+
+/* The text of a marker as writers write it: its length, and where it is; KR_NO_TEXT where there is none. KR_ODD_MARKER
+ * for a marker with more tags, longer varints or what is no UTF-8, which the caller reads by other means. */
+static inline int64_t kr_marker_text(const uint8_t *value, int64_t length, const uint8_t **text) {
+    const uint8_t *p = value + 4, *end = value + length;
+    if (length < 4 || value[0] != KR_FRAME_VERSION || !kr_is_marker_key(value[1]) || value[2]) return KR_ODD_MARKER;
+    if (!value[3]) return length == 4 ? KR_NO_TEXT : KR_ODD_MARKER;
+    if (value[3] != 1 || length < 5 || *p++ || value[1] == KR_FIRST_MARKER_KEY + 1) return KR_ODD_MARKER;
+    int64_t field = kr_short_uvarint(&p, end);
+    if (field != end - p) return KR_ODD_MARKER;
+    int64_t size = kr_short_uvarint(&p, end) - 1;
+    if (size < 0 || size != end - p || !kr_is_utf8(p, size)) return KR_ODD_MARKER;
+    *text = p;
+    return size;
 }
 
 #endif

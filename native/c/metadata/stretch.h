@@ -144,4 +144,40 @@ static inline int64_t kr_marker_rows_find(const kr_columns *c, int64_t before, c
     return count;
 }
 
+/* Bytes of the values of markers in a chunk: their texts take at most as many. -1 for rows outside of the chunk. */
+static inline int64_t kr_marker_bytes(const kr_columns *c, const int64_t *rows, int64_t count) {
+    int64_t size = 0;
+    for (int64_t i = 0; i < count; i++) {
+        if (rows[i] < 0 || rows[i] >= c->rows) return -1;
+        size += c->value.ends[rows[i] + 1] - c->value.ends[rows[i]];
+    }
+    return size;
+}
+
+typedef struct {
+    int32_t *ends; /* from 0 */
+    uint8_t *data;
+    uint8_t *has_text, *is_odd; /* of each; the text of an odd one is left out */
+} kr_marker_texts;
+
+/* The texts of markers one behind the other; returns their bytes. */
+static inline int64_t kr_marker_texts_put(const kr_columns *c, const int64_t *rows, int64_t count,
+                                          const kr_marker_texts *to) {
+    int64_t size = 0;
+    to->ends[0] = 0;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t begin = c->value.ends[rows[i]];
+        const uint8_t *text = 0;
+        int64_t length = kr_marker_text(c->value.data + begin, c->value.ends[rows[i] + 1] - begin, &text);
+        to->is_odd[i] = length == KR_ODD_MARKER;
+        to->has_text[i] = length >= 0;
+        if (length > 0) {
+            memcpy(to->data + size, text, (size_t)length);
+            size += length;
+        }
+        to->ends[i + 1] = (int32_t)size;
+    }
+    return size;
+}
+
 #endif

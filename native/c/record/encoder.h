@@ -350,4 +350,66 @@ static inline int kr_encoder_run(kr_encoder *w, const kr_source *s) {
     return KR_UNEXPECTED_MARKER;
 }
 
+/* Lists of records one behind the other. Each is encoded as if it were alone: its first batch is like the first of all,
+ * and no batch has records of two lists. A marker may stand in front of the records of a list, and one behind them. */
+typedef struct {
+    int64_t count;
+    const int64_t *ends;                     /* of each list: the row behind its last one */
+    kr_lent_binary begin_marker, end_marker; /* a value for each list; without ends there are none */
+    int64_t base_offset;                     /* of the first batch of each; so are the next three */
+    int32_t base_sequence;
+    const int32_t *batch_records;
+    int64_t planned;
+    int64_t *written; /* put here: where the batches of each list end */
+    int64_t at;       /* the list to go on with */
+    int has_begun;    /* whether the marker in front of its records is written */
+} kr_record_lists;
+
+static inline kr_record_lists kr_record_lists_of(const kr_encoder *w, int64_t count, const int64_t *ends,
+                                                 int64_t *written) {
+    kr_record_lists l = {.count = count, .ends = ends, .written = written};
+    l.base_offset = w->base_offset;
+    l.base_sequence = w->base_sequence;
+    l.batch_records = w->batch_records;
+    l.planned = w->planned;
+    return l;
+}
+
+/* Writes value i of a column of markers. */
+static inline int kr_encoder_run_marker(kr_encoder *w, const kr_lent_binary *markers, int64_t i) {
+    if (!markers->ends) return KR_OK;
+    const kr_source one = {.rows = i + 1, .value = *markers};
+    const int64_t row = w->row;
+    const int8_t refuse_markers = w->refuse_markers;
+    w->row = i;
+    w->refuse_markers = 0;
+    int status = kr_encoder_run(w, &one);
+    w->row = row;
+    w->refuse_markers = refuse_markers;
+    return status;
+}
+
+/* Writes a source whose first row is `first_row` of all, as kr_encoder_run does; lists end in it or in the next one. */
+static inline int kr_encoder_run_lists(kr_encoder *w, const kr_source *s, int64_t first_row, kr_record_lists *l) {
+    kr_source rows = *s;
+    for (; l->at < l->count; l->at++) {
+        int64_t end = l->ends[l->at] - first_row;
+        int status = l->has_begun ? KR_OK : kr_encoder_run_marker(w, &l->begin_marker, l->at);
+        if (status != KR_OK) return status;
+        l->has_begun = 1;
+        rows.rows = end < s->rows ? end : s->rows;
+        if (w->row < rows.rows && (status = kr_encoder_run(w, &rows)) != KR_OK) return status;
+        if (end > s->rows) return KR_OK;
+        if ((status = kr_encoder_run_marker(w, &l->end_marker, l->at)) != KR_OK) return status;
+        kr_encoder_close_batch(w);
+        l->written[l->at] = w->written;
+        l->has_begun = 0;
+        w->base_offset = l->base_offset;
+        w->base_sequence = l->base_sequence;
+        w->batch_records = l->batch_records;
+        w->planned = l->planned;
+    }
+    return KR_OK;
+}
+
 #endif

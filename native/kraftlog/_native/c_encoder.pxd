@@ -39,6 +39,12 @@ cdef extern from "record/encoder.h" nogil:
         int64_t row
         kr_error error
 
+    ctypedef struct kr_record_lists:
+        int64_t count, at
+        kr_lent_binary begin_marker, end_marker
+
+    kr_record_lists kr_record_lists_of(const kr_encoder *w, int64_t count, const int64_t *ends, int64_t *written)
+    int kr_encoder_run_lists(kr_encoder *w, const kr_source *s, int64_t first_row, kr_record_lists *l)
     int64_t kr_source_bytes(const kr_lent_binary *s, int64_t first, int64_t last)
     int kr_encoder_run(kr_encoder *w, const kr_source *s)
     void kr_encoder_close_batch(kr_encoder *w)

@@ -352,11 +352,24 @@ cdef int64_t compress(void *context, int compression, int level, const kr_lz4_pr
     return <int64_t>made if made else -1
 
 
-cdef bytes compress_by(object fallback, const uint8_t *p, const uint8_t *end, int compression, int level):
+cdef struct kr_ends:
+    int64_t *ends
+    int64_t count, at
+
+
+cdef void move_ends(kr_ends *e, int64_t plain, int64_t compressed) noexcept nogil:
+    """Moves the ends at a byte of the plain batches to a byte of the compressed ones."""
+    while e.at < e.count and e.ends[e.at] == plain:
+        e.ends[e.at] = compressed
+        e.at += 1
+
+
+cdef bytes compress_by(object fallback, const uint8_t *p, const uint8_t *end, int compression, int level, kr_ends *ends):
     cdef list parts = []
-    cdef int64_t size
+    cdef int64_t size, plain = 0, at = 0
     cdef uint8_t[::1] view
     while p < end:
+        move_ends(ends, plain, at)
         size = kr_load_int32(p + LENGTH_AT) + KR_LOG_OVERHEAD
         batch = bytearray(p[:KR_RECORD_BATCH_OVERHEAD])
         batch += fallback(p[KR_RECORD_BATCH_OVERHEAD:size], compression, level)
@@ -364,14 +377,23 @@ cdef bytes compress_by(object fallback, const uint8_t *p, const uint8_t *end, in
         kr_seal_batch(&view[0], view.shape[0])
         parts.append(batch)
         p += size
+        plain += size
+        at += len(batch)
+    move_ends(ends, plain, at)
     return b"".join(parts)
 
 
-def compress_batches(const uint8_t[::1] plain not None, int compression, int level, fallback, *, bint by_libraries=True):
+def compress_batches(const uint8_t[::1] plain not None, int compression, int level, fallback, *, bint by_libraries=True,
+                     int64_t[::1] ends=None):
     """The record batches that fill ``plain``, each compressed and sealed again; bytes.
 
-    ``fallback(data, compression, level)`` takes the place of a library, as that of a ``Decompressor``.
+    ``fallback(data, compression, level)`` takes the place of a library, as that of a ``Decompressor``. ``ends`` are
+    places between batches of ``plain``, in order; they become the same places of the result.
     """
+    cdef kr_ends moved
+    moved.count = 0 if ends is None else ends.shape[0]
+    moved.ends = &ends[0] if moved.count else NULL
+    moved.at = 0
     cdef kr_lz4_preferences preferences = kr_lz4_prefer(level)
     cdef bint needs_context = compression in (GZIP, ZSTD)
     cdef const uint8_t *p = &plain[0] if plain.shape[0] else NULL
@@ -380,7 +402,7 @@ def compress_batches(const uint8_t[::1] plain not None, int compression, int lev
     cdef uint8_t *out = NULL
     cdef int64_t room = 0, at = 0, size, made = 0
     if not is_loaded(compression) or not (by_libraries or compression == SNAPPY):
-        return compress_by(fallback, p, end, compression, level)
+        return compress_by(fallback, p, end, compression, level, &moved)
     with nogil:
         if needs_context:
             context = take_compressor(compression, level)
@@ -392,6 +414,7 @@ def compress_batches(const uint8_t[::1] plain not None, int compression, int lev
         out = <uint8_t *>malloc(room + 1)
         while p < end and out != NULL and made >= 0 and not (needs_context and context == NULL):
             size = kr_load_int32(p + LENGTH_AT) + KR_LOG_OVERHEAD
+            move_ends(&moved, plain.shape[0] - (end - p), at)
             memcpy(out + at, p, KR_RECORD_BATCH_OVERHEAD)
             made = compress(context, compression, level, &preferences, p + KR_RECORD_BATCH_OVERHEAD,
                             size - KR_RECORD_BATCH_OVERHEAD, out + at + KR_RECORD_BATCH_OVERHEAD,
@@ -400,6 +423,7 @@ def compress_batches(const uint8_t[::1] plain not None, int compression, int lev
                 kr_seal_batch(out + at, made + KR_RECORD_BATCH_OVERHEAD)
                 at += made + KR_RECORD_BATCH_OVERHEAD
             p += size
+        move_ends(&moved, plain.shape[0], at)
         if context != NULL:
             give_compressor(compression, level, context)
     try:

@@ -117,8 +117,8 @@ cdef class Decoder:
     its own: a batch does not reach into the next one, positions count from its start, and a fault ends it alone."""
 
     cdef Input source, aborted, pieces
-    cdef Arena ends  # of the rows of each piece
-    cdef int64_t piece, pieces_count, rows_taken
+    cdef Arena ends  # of the rows and batches of each piece
+    cdef int64_t piece, pieces_count, rows_taken, batches_taken
     cdef list piece_faults
     cdef Texts texts
     cdef Lookahead lookahead
@@ -175,7 +175,7 @@ cdef class Decoder:
         for i in range(self.pieces_count):
             if not 0 <= bounds[2 * i] <= bounds[2 * i + 1] <= self.source.size:
                 raise ValueError(f"piece {i}: {bounds[2 * i]} to {bounds[2 * i + 1]} of {self.source.size} bytes")
-        self.ends = Arena(max(self.pieces_count, 1) * <int64_t>sizeof(int64_t))
+        self.ends = Arena(max(self.pieces_count, 1) * 2 * <int64_t>sizeof(int64_t))
         self.piece_faults = []
         self.piece = -1
         self._open_next_piece()
@@ -184,9 +184,11 @@ cdef class Decoder:
     cdef bint _open_next_piece(self) noexcept nogil:
         """Whether there is one. Bytes behind a piece are none of it, but can be read."""
         cdef const int64_t *bounds = <const int64_t *>self.pieces.data
+        cdef int64_t *ends = <int64_t *>self.ends.data
         cdef int64_t start
         if self.piece >= 0:
-            (<int64_t *>self.ends.data)[self.piece] = self.rows_taken + self.state.columns.rows
+            ends[2 * self.piece] = self.rows_taken + self.state.columns.rows
+            ends[2 * self.piece + 1] = self.batches_taken + self.state.columns.batches
         self.piece += 1
         if self.piece >= self.pieces_count:
             self.state.position = self.state.end = 0
@@ -203,10 +205,10 @@ cdef class Decoder:
         self.piece_faults.append((self.piece, *self.take_faults()[0]))
         return 0
 
-    def take_piece_rows(self):
-        """How many rows there were behind each piece, as a buffer of int64, and the first fault of each bad piece as
-        its number and what ``take_faults`` says of it."""
-        return memoryview(self.ends)[:self.pieces_count * sizeof(int64_t)], self.piece_faults
+    def take_piece_ends(self):
+        """How many rows and how many batches there were behind each piece, as pairs of int64, and the first fault of
+        each bad piece as its number and what ``take_faults`` says of it."""
+        return memoryview(self.ends)[:2 * self.pieces_count * sizeof(int64_t)], self.piece_faults
 
     @property
     def torn_at(self):
@@ -336,6 +338,7 @@ cdef class Decoder:
         chunk = self.chunk
         self.chunk = None
         self.rows_taken += self.state.columns.rows
+        self.batches_taken += self.state.columns.batches
         if chunk is not None:
             chunk.close(&self.state.columns, self.source, self.state.position)
         kr_busy_leave(&self.busy)

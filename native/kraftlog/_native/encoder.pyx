@@ -26,6 +26,9 @@ from kraftlog._native.c_encoder cimport (
     kr_encoder,
     kr_encoder_close_batch,
     kr_encoder_run,
+    kr_encoder_run_lists,
+    kr_record_lists,
+    kr_record_lists_of,
     kr_source,
     kr_source_bytes,
     kr_time_unit,
@@ -198,6 +201,54 @@ cdef class Encoder:
             if not is_written:
                 before.out, before.capacity = self.state.out, self.state.capacity
                 self.state = before
+
+    def write_lists(self, sources, const int64_t[::1] ends, int64_t rows, Source begin_markers=None,
+                    Source end_markers=None):
+        """Writes rows as lists, each of which ends before the row in ``ends`` and is encoded as if it were alone, with a
+        marker in front of its rows and one behind them. Returns where the batches of each list end, as a buffer of
+        int64, or None where a row cannot be written; nothing can be written or taken then."""
+        cdef int64_t count = ends.shape[0], before = 0, done = 0, marker_bytes = 0, i
+        cdef Arena sizes = Arena(max(count, 1) * <int64_t>sizeof(int64_t))
+        cdef kr_record_lists lists = kr_record_lists_of(&self.state, count, &ends[0] if count else NULL,
+                                                        <int64_t *>sizes.data)
+        cdef Source source
+        for i in range(count):
+            if not before <= ends[i] <= rows:
+                raise ValueError(f"list {i} ends at row {ends[i]}, outside of {before} to {rows}")
+            before = ends[i]
+        for source in (begin_markers, end_markers):
+            if source is not None and source.state.rows != count:
+                raise ValueError(f"{source.state.rows} markers for {count} lists")
+        if begin_markers is not None:
+            lists.begin_marker = begin_markers.state.value
+            marker_bytes += begin_markers.size()
+        if end_markers is not None:
+            lists.end_marker = end_markers.state.value
+            marker_bytes += end_markers.size()
+        for source in (sources if rows else (Source(0),)):
+            if done + source.state.rows > rows:
+                raise ValueError(f"{done + source.state.rows} rows, more than {rows}")
+            if not self._write_lists(source, done, rows, marker_bytes, &lists):
+                return None
+            done += source.state.rows
+        if lists.at < count:
+            raise ValueError(f"{done} rows are the rows of {lists.at} lists, of {count}")
+        return memoryview(sizes)[:count * sizeof(int64_t)]
+
+    cdef bint _write_lists(self, Source source, int64_t done, int64_t rows, int64_t marker_bytes,
+                           kr_record_lists *lists) except -1:
+        """Whether all rows of a source could be written. Room is taken for its share of the lists."""
+        cdef int64_t of_lists = marker_bytes + lists.count * (KR_RECORD_BATCH_OVERHEAD + 2 * KR_RECORD_OVERHEAD)
+        cdef int64_t more = source.size() + self._overhead(source.state.rows)
+        cdef int status = KR_NEEDS_ROOM
+        more += of_lists if source.state.rows == rows else of_lists // rows * source.state.rows
+        self.state.row = 0
+        while status == KR_NEEDS_ROOM:
+            self._reserve(more)
+            with nogil:
+                status = kr_encoder_run_lists(&self.state, &source.state, done, lists)
+            more = self.state.error.expected
+        return status == KR_OK
 
     def write_marker(self, const uint8_t[::1] value):
         """Writes a row that is a value alone, whether or not it is a marker. Returns what ``write`` does."""

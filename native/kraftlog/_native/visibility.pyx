@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from libc.stdint cimport int8_t, int64_t, uint8_t
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t
 
 from kraftlog._native.c_chunk cimport kr_chunk_has
 from kraftlog._native.c_decoder cimport KR_COLUMN_OFFSET, KR_COLUMN_VALUE, kr_batch_header, kr_columns
@@ -57,6 +57,14 @@ cdef extern from "metadata/stretch.h" nogil:
         int64_t *batches
         kr_stretch_marker *markers
 
+    ctypedef struct kr_marker_texts:
+        int32_t *ends
+        uint8_t *data
+        uint8_t *has_text
+        uint8_t *is_odd
+
+    int64_t kr_marker_bytes(const kr_columns *c, const int64_t *rows, int64_t count)
+    int64_t kr_marker_texts_put(const kr_columns *c, const int64_t *rows, int64_t count, const kr_marker_texts *to)
     void kr_stretch(const kr_batch_header *batches, int64_t n, int64_t place, const kr_stretch_columns *to)
     kr_stretch_outline kr_stretch_look(const kr_batch_header *batches, int64_t n, const kr_marker_rows *rows,
                                        kr_stretch_marker *markers)
@@ -216,3 +224,40 @@ def stretch(const uint8_t[::1] headers not None, int64_t place):
     with nogil:
         kr_stretch(lent, n, place, &columns)
     return (*numbered[:, :n], flags[:n].view(np.bool_))
+
+
+def marker_texts(Chunk chunk not None, const int64_t[::1] rows not None):
+    """Return the names and reasons of markers.
+
+    Parameters
+    ----------
+    chunk : Chunk
+        With values.
+    rows : int64[markers]
+        Rows of the chunk.
+
+    Returns
+    -------
+    ends : int32[markers + 1]
+    data : uint8
+        The texts one behind the other, as UTF-8.
+    has_text, is_odd : bool[markers]
+        Odd markers are in a form that no writer uses; their texts are empty.
+    """
+    cdef const kr_columns *columns = &chunk.state.columns
+    if not kr_chunk_has(&chunk.state, KR_COLUMN_VALUE):
+        raise ValueError("a chunk without values")
+    cdef int64_t count = rows.shape[0]
+    cdef const int64_t *lent = numbers(rows)
+    cdef int64_t size = kr_marker_bytes(columns, lent, count)
+    if size < 0:
+        raise ValueError(f"rows {rows[0]} to {rows[count - 1]} are not all of a chunk of {columns.rows}")
+    ends, data = np.empty(count + 1, np.int32), np.empty(size + 1, np.uint8)
+    has_text, is_odd = np.empty(count + 1, np.uint8), np.empty(count + 1, np.uint8)
+    cdef int32_t[::1] to_ends = ends
+    cdef uint8_t[::1] to_data = data, to_has_text = has_text, to_odd = is_odd
+    cdef kr_marker_texts to
+    to.ends, to.data, to.has_text, to.is_odd = &to_ends[0], &to_data[0], &to_has_text[0], &to_odd[0]
+    with nogil:
+        size = kr_marker_texts_put(columns, lent, count, &to)
+    return ends, data[:size], has_text[:count].view(np.bool_), is_odd[:count].view(np.bool_)

@@ -1,5 +1,8 @@
 from collections.abc import Callable
 
+import numpy as np
+import numpy.typing as npt
+
 from kraftlog.types import Buffer
 
 NAMES: tuple[str, ...]
@@ -26,4 +29,5 @@ def compress_batches(
     fallback: Callable[[bytes, int, int], bytes],
     *,
     by_libraries: bool = True,
+    ends: npt.NDArray[np.int64] | None = None,
 ) -> bytes: ...

@@ -23,6 +23,9 @@ import zlib
 from importlib.machinery import PathFinder
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from kraftlog._native import compression as native
 from kraftlog._native.compression import DecompressionError, DecompressionLimitError, Decompressor
 from kraftlog.types import Buffer
@@ -146,7 +149,7 @@ def checked_level(compression: int, level: int | None) -> int:
     return level
 
 
-def compress_batches(plain: Buffer, compression: int, level: int) -> bytes:
+def compress_batches(plain: Buffer, compression: int, level: int, ends: npt.NDArray[np.int64] | None = None) -> bytes:
     """Compress record batches as Kafka's client does.
 
     Parameters
@@ -157,8 +160,10 @@ def compress_batches(plain: Buffer, compression: int, level: int) -> bytes:
         Index into ``COMPRESSION_TYPES``.
     level : int
         Level for gzip, lz4 or zstd.
+    ends : numpy.ndarray of int64, optional
+        Places between batches, in order; they become the same places of the result.
     """
-    return native.compress_batches(plain, compression, level, _compress, by_libraries=BY_LIBRARIES)
+    return native.compress_batches(plain, compression, level, _compress, by_libraries=BY_LIBRARIES, ends=ends)
 
 
 def _compress(data: bytes, compression: int, level: int) -> bytes:

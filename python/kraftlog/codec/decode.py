@@ -170,10 +170,10 @@ class RecordDecoder:
         for chunk in self._chunks(faults):
             yield self._seen(chunk)
 
-    def piece_rows(self) -> tuple[npt.NDArray[np.int64], list[tuple[int, Fault]]]:
-        """Return the number of rows up to the end of each piece, and the number and first fault of each bad piece."""
-        ends, faults = self._native.take_piece_rows()
-        return np.frombuffer(ends, np.int64), [
+    def piece_ends(self) -> tuple[npt.NDArray[np.int64], list[tuple[int, Fault]]]:
+        """Return the numbers of rows and batches up to the end of each piece, and the first fault of each bad piece."""
+        ends, faults = self._native.take_piece_ends()
+        return np.frombuffer(ends, np.int64).reshape(-1, 2), [
             (piece, fault_from_native(found, detail)) for piece, found, detail in faults
         ]
 

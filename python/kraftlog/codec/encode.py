@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import SupportsIndex
+from typing import NamedTuple, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,13 @@ _HEADER_FIELDS = {
     "timestamp_ms": (NO_TIMESTAMP, 2**63 - 1),
     "max_timestamp_ms": (-(2**63), 2**63 - 1),
 }
+
+
+class EncodedLists(NamedTuple):
+    """The batches of several lists of records, and the byte at which those of each list end."""
+
+    batches: pa.Buffer
+    ends: npt.NDArray[np.int64]
 
 
 class Encoder:
@@ -164,6 +171,38 @@ class Encoder:
                 self._rows += source.rows
             yield source.data_bytes
 
+    def encode_lists(
+        self, rows: pa.RecordBatch, ends: npt.NDArray[np.int64], markers: tuple[pa.Array, pa.Array] | None = None
+    ) -> EncodedLists | None:
+        """Encode lists of rows, each as a new encoder with the same options does; for a new encoder, and only once.
+
+        Parameters
+        ----------
+        rows : pyarrow.RecordBatch
+            Columns as in ``write``.
+        ends : numpy.ndarray of int64
+            End of each list: the number of rows up to it.
+        markers : tuple of pyarrow.BinaryArray, optional
+            Transaction markers of the metadata log before and after the rows of each list.
+
+        Returns
+        -------
+        EncodedLists or None
+            None if a record cannot be encoded.
+        """
+        with self._native:
+            self._check_room(int(np.diff(ends, prepend=0).max(initial=0)))
+            begin, end = (None, None) if markers is None else map(_marker_source, markers)
+            found = self._native.write_lists(sources(rows), ends, rows.num_rows, begin, end)
+            if found is None:
+                return None
+            sizes = np.frombuffer(found, np.int64)
+            plain = self._native.take()
+            if not self._compression:
+                return EncodedLists(pa.py_buffer(plain), sizes)
+            sizes = sizes.copy()
+            return EncodedLists(pa.py_buffer(compress_batches(plain, self._compression, self._level, sizes)), sizes)
+
     def write_marker(self, value: bytes) -> None:
         """Add a transaction marker of the metadata log; error messages do not count it as a row.
 
@@ -214,6 +253,10 @@ class Encoder:
         with self._native:
             self._native.close_batch()
             return self._taken()
+
+
+def _marker_source(markers: pa.Array) -> native.Source | None:
+    return next(sources(pa.RecordBatch.from_arrays([markers], ["value"])), None)
 
 
 def compression_type(name: str) -> int:

@@ -10,7 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kraftlog import schema
-from kraftlog._native.visibility import marker_rows
+from kraftlog._native.scanner import HEADER_DTYPE
+from kraftlog._native.visibility import marker_rows, marker_texts, outline
 from kraftlog.codec.arrow_arrays import array_of
 from kraftlog.codec.cursor import Cursor
 from kraftlog.codec.decode import RecordDecoder
@@ -95,7 +96,76 @@ def scan_markers(
     options = ReadOptions(strict=strict, batch_bytes=BYTES_AT_ONCE)
     decoder = RecordDecoder(buffer, start, end, DecodePlan(_COLUMNS, options, every_batch=True, only_markers=True))
     for rows, cut, position in _cut(decoder, faults):
-        yield _block(rows, cut, position, -NO_BOUND - 1, with_values=True)[0]
+        block, at, _ = _block(rows, cut, position, -NO_BOUND - 1)
+        yield block._replace(values=tuple(rows.array("value", pa.binary()).take(array_of(at)).to_pylist()))
+
+
+class ColumnMarkers(NamedTuple):
+    """The batches of a column of values, and their markers. Positions count from the start of each value.
+
+    Attributes
+    ----------
+    markers : MarkerBlock
+        Without values of markers, and without levels.
+    texts : pyarrow.StringArray
+        The name or reason of each marker, null for none.
+    is_odd : numpy.ndarray of bool
+        Markers in a form that no writer uses; their texts are unknown.
+    batch_ends : numpy.ndarray of int64
+        The number of batches up to the end of each value.
+    is_bad : numpy.ndarray of bool
+        Values with a fault; the batches after it are left out.
+    """
+
+    markers: MarkerBlock
+    texts: pa.Array
+    is_odd: npt.NDArray[np.bool_]
+    batch_ends: npt.NDArray[np.int64]
+    is_bad: npt.NDArray[np.bool_]
+
+
+def column_markers(data: Buffer, bounds: npt.NDArray[np.int64]) -> ColumnMarkers:
+    """Find the markers in each value of a binary column, in one pass, as ``scan_markers`` does with ``strict``.
+
+    Parameters
+    ----------
+    data : buffer
+    bounds : numpy.ndarray of int64
+        Start and end of each value.
+    """
+    plan = DecodePlan(_COLUMNS, ReadOptions(strict=True), every_batch=True, only_markers=True)
+    decoder = RecordDecoder(data, 0, NO_BOUND, plan, whole=True, pieces=bounds)
+    blocks: list[MarkerBlock] = []
+    texts: list[pa.Array] = []
+    is_odd: list[npt.NDArray[np.bool_]] = []
+    for rows in decoder.chunks([]):
+        block, at, _ = _block(rows, np.zeros(len(rows.headers), bool), 0, -NO_BOUND - 1)
+        blocks.append(block)
+        text_ends, text, has_text, odd = marker_texts(rows.chunk, at)
+        bits = pa.py_buffer(np.packbits(has_text, bitorder="little"))
+        buffers = [bits, pa.py_buffer(text_ends), pa.py_buffer(text)]
+        texts.append(pa.Array.from_buffers(pa.string(), len(at), buffers))
+        is_odd.append(odd)
+    ends, faults = decoder.piece_ends()
+    is_bad = np.zeros(len(bounds), bool)
+    is_bad[[piece for piece, _ in faults]] = True
+    every = pa.concat_arrays([pa.array([], pa.string()), *texts])
+    odd = np.concatenate([np.empty(0, bool), *is_odd])
+    return ColumnMarkers(_joined(blocks), every, odd, ends[:, 1], is_bad)
+
+
+def _joined(blocks: list[MarkerBlock]) -> MarkerBlock:
+    """Return consecutive blocks as one."""
+    if len(blocks) == 1:
+        return blocks[0]
+    headers = np.concatenate([np.empty(0, np.uint8), *(np.ascontiguousarray(b.headers).view(np.uint8) for b in blocks)])
+    before = np.cumsum([0, *(len(block.headers) for block in blocks)])
+    numbered = [block.batch_of + first for block, first in zip(blocks, before, strict=False)]
+    columns = numbered, [block.offsets for block in blocks], [block.api_keys for block in blocks]
+    batch_of, offsets, api_keys = (np.concatenate([np.empty(0, np.int64), *parts]) for parts in columns)
+    found = outline(headers, batch_of, offsets, api_keys)
+    whole = np.zeros(before[-1], bool)
+    return MarkerBlock(headers.view(HEADER_DTYPE), batch_of, offsets, api_keys, (), whole, 0, [], found)
 
 
 class ValueReader:
@@ -122,7 +192,7 @@ class ValueReader:
         """Return chunks; ``faults`` receives faults, and may be cleared between chunks."""
         last = -NO_BOUND - 1
         for rows, cut, position in _cut(self.decoder, faults):
-            markers, is_rising = _block(rows, cut, position, last)
+            markers, _, is_rising = _block(rows, cut, position, last)
             offsets = rows.numbers("offset")
             last = int(offsets[-1]) if len(offsets) else last
             yield ValueBlock(markers, rows, rows.array("value", pa.binary()), is_rising)
@@ -140,23 +210,19 @@ def _cut(decoder: RecordDecoder, faults: list[Fault]) -> Iterator[tuple[DecodedR
     faults += found
 
 
-def _block(
-    rows: DecodedRows, cut: npt.NDArray[np.bool_], position: int, last: int, *, with_values: bool = False
-) -> tuple[MarkerBlock, bool]:
-    """Return the markers of a chunk, and whether its offsets increase and start after ``last``."""
-    at, batch_of, outline, is_rising = marker_rows(rows.chunk, last)
+def _block(rows: DecodedRows, cut: npt.NDArray[np.bool_], position: int, last: int) -> tuple[MarkerBlock, Ints, bool]:
+    """Return the markers of a chunk, their rows, and whether its offsets increase and start after ``last``."""
+    at, batch_of, found, is_rising = marker_rows(rows.chunk, last)
     levels: list[tuple[int, int]] = []
-    is_level = outline[0][:, _API_KEY] == FEATURE_LEVEL
+    is_level = found[0][:, _API_KEY] == FEATURE_LEVEL
     if is_level.any():
-        array, offsets = rows.array("value", pa.binary()).take(array_of(at[is_level])), outline[0][is_level, _OFFSET]
-        found = zip(offsets.tolist(), array.to_pylist(), strict=True)
-        levels = [(offset, level) for offset, value in found if (level := metadata_version(value)) is not None]
-        at, batch_of, outline = at[~is_level], batch_of[~is_level], (outline[0][~is_level], *outline[1:])
-    values: tuple[bytes | None, ...] = (None,) * len(at)
-    if with_values:
-        values = tuple(rows.array("value", pa.binary()).take(array_of(at)).to_pylist())
-    offsets, api_keys = np.ascontiguousarray(outline[0][:, [_OFFSET, _API_KEY]].T)
-    return MarkerBlock(rows.headers, batch_of, offsets, api_keys, values, cut, position, levels, outline), is_rising
+        array, offsets = rows.array("value", pa.binary()).take(array_of(at[is_level])), found[0][is_level, _OFFSET]
+        pairs = zip(offsets.tolist(), array.to_pylist(), strict=True)
+        levels = [(offset, level) for offset, value in pairs if (level := metadata_version(value)) is not None]
+        at, batch_of, found = at[~is_level], batch_of[~is_level], (found[0][~is_level], *found[1:])
+    offsets, api_keys = np.ascontiguousarray(found[0][:, [_OFFSET, _API_KEY]].T)
+    values = (None,) * len(at)
+    return MarkerBlock(rows.headers, batch_of, offsets, api_keys, values, cut, position, levels, found), at, is_rising
 
 
 def api_key(marker: bytes) -> int:

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from kraftlog._native.message import FIRST_MARKER_KEY, FRAME_VERSION, LAST_MARKER_KEY
 from kraftlog.codec.cursor import Cursor, uvarint
 from kraftlog.errors import InvalidRecordError
@@ -50,6 +53,24 @@ def begin_transaction(name: str | None = None) -> bytes:
     '01 17 00 01 00 06 06 74 78 6e 2d 31'
     """
     return _marker(BEGIN_TRANSACTION, "name", name)
+
+
+def begin_transactions(names: pa.Array) -> pa.Array:
+    """Return a BeginTransactionRecord for each name; a name that is null gives a record without one.
+
+    Raises
+    ------
+    ValueError
+        When a name is longer than ``begin_transaction`` allows.
+    """
+    texts = names.cast(pa.binary())
+    sizes = pc.binary_length(texts)
+    longest = pc.max(sizes).as_py() or 0
+    if longest > LONGEST_TEXT:
+        begin_transaction("." * longest)
+    heads = [begin_transaction("." * size)[: -size or None] for size in range(longest + 1)]
+    nameless = pa.array([*heads, begin_transaction()], pa.binary()).take(pc.fill_null(sizes, longest + 1))
+    return pc.binary_join_element_wise(nameless, pc.fill_null(texts, b""), b"")
 
 
 def end_transaction() -> bytes:

@@ -19,12 +19,14 @@ from kraftlog.spark.udf_hashes import (
 )
 from kraftlog.spark.udf_messages import decode_message, json_column
 from kraftlog.spark.udf_transactions import (
-    TRANSACTION,
     boundaries_in_sql,
     pack_group,
+    pack_lists_in_sql,
     pack_transaction,
+    pack_transactions,
     transaction_boundaries,
 )
+from kraftlog.tables.transaction_lists import TRANSACTION
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,6 +38,7 @@ __all__ = [
     "encode_batch",
     "group_partition",
     "pack_transaction",
+    "pack_transactions",
     "partition_for_key",
     "register_functions",
     "transaction_boundaries",
@@ -48,6 +51,7 @@ SQL_FUNCTIONS: dict[str, tuple[Callable[..., Any], pa.DataType]] = {
     "encode_batch": (encode_in_sql, pa.binary()),
     "group_partition": (group_column, pa.int32()),
     "pack_transaction": (pack_group, pa.binary()),
+    "pack_transactions": (pack_lists_in_sql, pa.binary()),
     "partition_for_key": (key_column, pa.int32()),
     "transaction_boundaries": (boundaries_in_sql, pa.list_(TRANSACTION)),
 }

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-
-from kraftlog.errors import RecordError
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -16,8 +14,6 @@ if TYPE_CHECKING:
 
 FAIL, NULL = "fail", "null"
 _ON_ERROR = (FAIL, NULL)
-
-Read = TypeVar("Read")
 
 
 def spark_type(arrow_type: pa.DataType) -> DataType:
@@ -66,43 +62,3 @@ def checked_on_error(on_error: str) -> str:
     if on_error not in _ON_ERROR:
         raise ValueError(f"option on_error is {on_error!r}, not {' or '.join(_ON_ERROR)}")
     return on_error
-
-
-def list_of_each(
-    column: pa.Array, rows_of: Callable[[pa.Buffer], pa.StructArray], kind: pa.StructType, on_error: str
-) -> pa.ListArray:
-    """Return a list of rows for each binary value: null for null, and with "null" for a value that cannot be read.
-
-    Parameters
-    ----------
-    column : pyarrow.Array of binary
-    rows_of : callable
-        Reads one value; raises RecordError.
-    kind : pyarrow.StructType
-        The type of the rows.
-    on_error : {"fail", "null"}
-
-    Raises
-    ------
-    RecordError
-        For a value that cannot be read.
-    """
-    parts, ends, is_null = [pa.array([], kind)], [0], []
-    for value in column:
-        rows = _read(value.as_buffer(), rows_of, on_error) if value.is_valid else None
-        is_null.append(rows is None)
-        if rows is not None:
-            parts.append(rows.cast(kind))
-        ends.append(ends[-1] + (0 if rows is None else len(rows)))
-    return pa.ListArray.from_arrays(
-        pa.array(ends, pa.int32()), pa.concat_arrays(parts), mask=pa.array(is_null, pa.bool_())
-    )
-
-
-def _read(data: pa.Buffer, read: Callable[[pa.Buffer], Read], on_error: str) -> Read | None:
-    try:
-        return read(data)
-    except RecordError:
-        if on_error == FAIL:
-            raise
-        return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -10,7 +10,8 @@ import pyarrow as pa
 from kraftlog import schema
 from kraftlog.codec.decode import DECODE_COLUMNS, decode
 from kraftlog.codec.decode_column import decode_column
-from kraftlog.codec.encode import Encoder, encode
+from kraftlog.codec.encode import Encoder
+from kraftlog.codec.encode_column import encode_column
 from kraftlog.spark.udf_arguments import (
     FAIL,
     NULL,
@@ -129,10 +130,10 @@ def encode_batch(column: Column | str, **options: Any) -> Column:
 
     Encoder(**options)
 
-    def encode_column(records: pa.Array) -> pa.Array:
-        return _encode(records, options)
+    def encode_lists(records: pa.Array) -> pa.Array:
+        return encode_column(records, **options)
 
-    return arrow_udf(encode_column, spark_type(pa.binary()))(column)
+    return arrow_udf(encode_lists, spark_type(pa.binary()))(column)
 
 
 def encode_in_sql(
@@ -140,19 +141,4 @@ def encode_in_sql(
 ) -> pa.Array:
     """Encode each value as ``encode_batch`` does; options are columns of one value, or absent."""
     given = options | {"compression": compression, "max_batch_bytes": max_batch_bytes}
-    return _encode(records, constants(given))
-
-
-def _encode(records: pa.Array, options: Mapping[str, Any]) -> pa.Array:
-    encoded: list[bytes | None] = []
-    for rows in records:
-        if not rows.is_valid:
-            encoded.append(None)
-        elif not len(rows):
-            encoded.append(b"")
-        elif rows.values.null_count:
-            place = rows.values.is_null().index(True).as_py()
-            raise ValueError(f"record {place} of {len(rows)} is null; a null key or value is a field of a record")
-        else:
-            encoded.append(encode(pa.RecordBatch.from_struct_array(rows.values), **options).to_pybytes())
-    return pa.array(encoded, pa.binary())
+    return encode_column(records, **constants(given))

@@ -7,18 +7,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraftlog import schema
-from kraftlog.errors import Fault, error_from_fault
-from kraftlog.read.metadata_scan import scan_piece
-from kraftlog.spark.udf_arguments import FAIL, checked_on_error, constant, constants, list_of_each, literals, spark_type
-from kraftlog.tables.transaction_tables import metadata_transaction_columns
+from kraftlog.spark.udf_arguments import FAIL, NULL, checked_on_error, constant, constants, literals, spark_type
+from kraftlog.tables.transaction_lists import TRANSACTION, transaction_lists
 from kraftlog.transactions import metadata_transaction
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
-
-_TABLE = schema.METADATA_TRANSACTIONS.select()
-TRANSACTION = pa.struct(list(_TABLE))
 
 
 def pack_transaction(
@@ -80,6 +74,55 @@ def pack_group(values: pa.Array, **options: pa.Array) -> bytes | None:
     return packed
 
 
+def pack_transactions(column: Column | str, name: Column | str | None = None, **options: Any) -> Column:
+    """Pack each array of records into one transaction of the metadata log (KIP-868).
+
+    In SQL it is ``pack_transactions(records [, name])``, and takes the options by name. ``pack_transaction`` does the
+    same for groups of rows.
+
+    Parameters
+    ----------
+    column : Column or str
+        ``array<binary>``: serialized metadata records, in order. An empty array gives a transaction without records,
+        null gives null.
+    name : Column or str, optional
+        Name of each transaction: a column, or a text for all of them.
+    **options
+        Those of ``kraftlog.pack_transaction``, such as ``max_batch_bytes`` (8192 by default); the same for every row.
+
+    Returns
+    -------
+    Column
+        Binary: the batches of Begin, the records, End.
+
+    Raises
+    ------
+    ValueError
+        For an invalid option. The job fails when a record is null, takes more than ``max_batch_bytes`` or is a
+        transaction marker itself; the message names its place in its array.
+
+    Examples
+    --------
+    >>> from kraftlog.spark import pack_transactions
+    >>> df.select(pack_transactions("records", F.col("transaction")).alias("content"))  # doctest: +SKIP
+    >>> spark.sql("SELECT pack_transactions(records, max_batch_bytes => 4096) FROM changes")  # doctest: +SKIP
+    """
+    from pyspark.sql.functions import arrow_udf, lit
+
+    metadata_transaction.TransactionEncoder(name if isinstance(name, str) else None, **options)
+
+    def pack_column(records: pa.Array, names: pa.Array) -> pa.Array:
+        return metadata_transaction.pack_lists(records, names, **options)
+
+    names = lit(None).cast("string") if name is None else lit(name)
+    return arrow_udf(pack_column, spark_type(pa.binary()))(column, names)
+
+
+def pack_lists_in_sql(records: pa.Array, name: pa.Array = None, **options: pa.Array) -> pa.Array:
+    """Pack each value as ``pack_transactions`` does; options are columns of one value, or absent."""
+    return metadata_transaction.pack_lists(records, name, **constants(options))
+
+
 def transaction_boundaries(column: Column | str, *, on_error: str = FAIL) -> Column:
     """List the transactions in a binary column of metadata log batches.
 
@@ -115,19 +158,12 @@ def transaction_boundaries(column: Column | str, *, on_error: str = FAIL) -> Col
     checked_on_error(on_error)
 
     def boundaries_column(batches: pa.Array) -> pa.Array:
-        return list_of_each(batches, _transactions, TRANSACTION, on_error)
+        return transaction_lists(batches, on_fault_null=on_error == NULL)
 
     return arrow_udf(boundaries_column, spark_type(pa.list_(TRANSACTION)))(column)
 
 
 def boundaries_in_sql(batches: pa.Array, on_error: pa.Array = None) -> pa.Array:
     """Do the work of ``transaction_boundaries``; the option is a column of one value, or absent."""
-    return list_of_each(batches, _transactions, TRANSACTION, checked_on_error(constant("on_error", on_error, FAIL)))
-
-
-def _transactions(data: pa.Buffer) -> pa.StructArray:
-    faults: list[Fault] = []
-    rows = [metadata_transaction_columns(found, _TABLE, faults) for found in scan_piece(data)]
-    if faults:
-        raise error_from_fault(faults[0])
-    return pa.Table.from_batches(rows, _TABLE).combine_chunks().to_struct_array().combine_chunks()
+    how = checked_on_error(constant("on_error", on_error, FAIL))
+    return transaction_lists(batches, on_fault_null=how == NULL)

@@ -184,15 +184,21 @@ def metadata_transaction_columns(found: Found, arrow_schema: pa.Schema, faults: 
         Columns of the table.
     faults : list of Fault
     """
-    transactions: MetadataTransactions = found.transactions
+    names = pa.array([_text(value, faults) for value in found.begin_values], pa.string())
+    reasons = pa.array([_text(value, faults) for value in found.end_values], pa.string())
+    return columns_of_transactions(found.transactions, names, reasons, arrow_schema)
+
+
+def columns_of_transactions(
+    transactions: MetadataTransactions, names: pa.Array, reasons: pa.Array, arrow_schema: pa.Schema
+) -> pa.RecordBatch:
+    """Return transactions as rows of the table metadata_transactions, given the texts of their markers."""
     columns = []
     for field in arrow_schema:
         if field.name == "state":
             columns.append(batch_headers.named(transactions["state"], TRANSACTION_STATES))
-        elif field.name == "name":
-            columns.append(pa.array([_text(value, faults) for value in found.begin_values], field.type))
-        elif field.name == "reason":
-            columns.append(pa.array([_text(value, faults) for value in found.end_values], field.type))
+        elif field.name in ("name", "reason"):
+            columns.append(names if field.name == "name" else reasons)
         else:
             values = np.ascontiguousarray(transactions[field.name])
             columns.append(pa.array(values, field.type, mask=values == NONE))

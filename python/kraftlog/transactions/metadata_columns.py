@@ -197,13 +197,16 @@ class Stretch:
         """The places of the batches."""
         return self._columns.places
 
+    @property
+    def sums(self) -> tuple[Ints, Ints, Ints]:
+        """The records, data batches and bytes up to each batch; markers are records here."""
+        return self._columns.records, self._columns.data_batches, self._columns.sizes
+
     def totals(self, before: Totals, batches: int) -> Totals:
         """Return the counts before a batch, from the counts before the first one."""
         if batches == 0:
             return before
-        columns = self._columns
-        sums = (columns.records, columns.data_batches, columns.sizes)  # markers are records here
-        records, data, size = (int(one[batches - 1]) for one in sums)
+        records, data, size = (int(one[batches - 1]) for one in self.sums)
         markers = int(np.searchsorted(self.batch_of, batches))
         return Totals(before.records + records - markers, before.batches + data, before.size + size)
 

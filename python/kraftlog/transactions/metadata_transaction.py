@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from kraftlog.codec.encode import MOST_RECORDS, Encoder
+from kraftlog.codec.encode import MOST_RECORDS, EncodedLists, Encoder
+from kraftlog.codec.encode_column import encoded_lists
 from kraftlog.codec.headers import NO_TIMESTAMP
-from kraftlog.codec.metadata_markers import abort_transaction, begin_transaction, end_transaction
+from kraftlog.codec.list_column import Column
+from kraftlog.codec.metadata_markers import (
+    abort_transaction,
+    begin_transaction,
+    begin_transactions,
+    end_transaction,
+)
 from kraftlog.codec.metadata_version import has_metadata_transactions, metadata_version_level
 from kraftlog.transactions.packing import DEFAULT_BATCH_BYTES
 
@@ -79,6 +88,28 @@ def metadata_encoder(
     )
 
 
+def _new_encoder(
+    *,
+    max_batch_bytes: int = DEFAULT_BATCH_BYTES,
+    max_batch_records: int | None = None,
+    base_offset: int = 0,
+    partition_leader_epoch: int = 0,
+    timestamp_ms: int = NO_TIMESTAMP,
+    metadata_version: int | str | None = None,
+) -> tuple[Encoder, bool]:
+    """Return an encoder of a transaction's records, and whether markers begin and end the transaction."""
+    has_markers = has_metadata_transactions(metadata_version_level(metadata_version))
+    encoder = metadata_encoder(
+        max_batch_bytes,
+        base_offset,
+        partition_leader_epoch,
+        timestamp_ms,
+        max_batch_records=max_batch_records,
+        one_batch=not has_markers,
+    )
+    return encoder, has_markers
+
+
 class TransactionEncoder:
     """Packs one transaction of the metadata log in pieces; for one in memory use ``pack_transaction``.
 
@@ -104,14 +135,13 @@ class TransactionEncoder:
         metadata_version: int | str | None = None,
     ) -> None:
         begin = begin_transaction(name)
-        self.has_markers = has_metadata_transactions(metadata_version_level(metadata_version))
-        self.encoder = metadata_encoder(
-            max_batch_bytes,
-            base_offset,
-            partition_leader_epoch,
-            timestamp_ms,
+        self.encoder, self.has_markers = _new_encoder(
+            max_batch_bytes=max_batch_bytes,
             max_batch_records=max_batch_records,
-            one_batch=not self.has_markers,
+            base_offset=base_offset,
+            partition_leader_epoch=partition_leader_epoch,
+            timestamp_ms=timestamp_ms,
+            metadata_version=metadata_version,
         )
         if self.has_markers:
             self.encoder.write_marker(begin)
@@ -203,3 +233,45 @@ def pack_transaction(
     for rows in value_batches(records):
         packed.encoder.write(rows)
     return packed.end()
+
+
+def pack_lists(column: Column, names: pa.Array | None = None, **options: Any) -> Column:
+    """Pack each list of metadata records into a transaction, as ``pack_transaction`` does, in one pass.
+
+    Parameters
+    ----------
+    column : pyarrow.Array or pyarrow.ChunkedArray of list of binary
+    names : pyarrow.Array of string, optional
+        The name of each transaction.
+    **options
+        As for ``pack_transaction``, except ``name``.
+
+    Returns
+    -------
+    pyarrow.BinaryArray
+        Null for null.
+
+    Raises
+    ------
+    ValueError
+        For the first list that cannot be packed; the message has the index of the record in that list.
+    """
+    names = pa.nulls(len(column), pa.string()) if names is None else names
+    if isinstance(column, pa.ChunkedArray):
+        ends = np.cumsum([len(chunk) for chunk in column.chunks], dtype=np.int64)
+        each = zip(column.chunks, ends.tolist(), strict=True)
+        packed = [pack_lists(one, names.slice(end - len(one), len(one)), **options) for one, end in each]
+        return pa.chunked_array(packed, pa.binary())
+
+    def pack_all(records: pa.Array, ends: npt.NDArray[np.int64]) -> EncodedLists | None:
+        encoder, has_markers = _new_encoder(**options)
+        markers = None
+        if has_markers:
+            begins = begin_transactions(names.filter(column.is_valid()))
+            markers = begins, pa.repeat(pa.scalar(end_transaction(), pa.binary()), len(begins))
+        return encoder.encode_lists(pa.RecordBatch.from_arrays([records], ["value"]), ends, markers)
+
+    def pack_one(number: int, records: pa.Array) -> pa.Buffer:
+        return pack_transaction(records, names[number].as_py(), **options)
+
+    return encoded_lists(column, pack_all, pack_one)
