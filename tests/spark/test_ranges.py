@@ -5,9 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 import kraftlog
 from golden_files import GOLDEN
@@ -47,6 +50,51 @@ def test_nothing_to_read(spark):
     frame = read_ranges(spark, str(CODECS / "codec-lz4-0"), startingOffsets=5, endingOffsets=5)
     assert frame.count() == 0
     assert over_parts(spark, [], lambda part: iter(()), pa.schema([("n", pa.int64())]), "nothing").collect() == []
+
+
+def test_a_log_is_not_taken_for_a_small_table(spark, tmp_path: Path):
+    """Spark would send all of it to every executor, by the size of the list of parts; a small table still is sent."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    write_partition(tmp_path / "orders-0", segments=3)
+    log = read_ranges(spark, str(tmp_path), columns="offset")
+    other = spark.range(0, 50_000_000).withColumnRenamed("id", "offset")
+    small = spark.range(3, 4).withColumnRenamed("id", "offset")
+    plans = {
+        name: frame._jdf.queryExecution().executedPlan().toString()
+        for name, frame in {"large": other.join(log, "offset"), "small": log.join(small, "offset")}.items()
+    }
+    assert "SortMergeJoin" in plans["large"]
+    assert "Broadcast" not in plans["large"]
+    assert "BroadcastHashJoin" in plans["small"]
+    assert [row.offset for row in log.join(small, "offset").collect()] == [3]
+    assert log.join(F.broadcast(log), "offset").count() == 30
+
+
+def size_in_java(spark: SparkSession, object: Any) -> int:
+    """Return how many bytes Spark sends of an object of the JVM."""
+    data = spark._jvm.java.io.ByteArrayOutputStream()
+    spark._jvm.java.io.ObjectOutputStream(data).writeObject(object)
+    return data.size()
+
+
+def test_a_task_receives_its_own_part_only(spark, tmp_path: Path):
+    """Neither the plan that all tasks receive nor a partition grows with the number of parts."""
+    schema = pa.schema([("n", pa.int64())])
+    parts = [bytes([number % 251]) + np.random.default_rng(number).bytes(999) for number in range(300)]
+
+    def lengths(part: bytes) -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch([pa.array([len(part) * part[0]])], schema=schema)
+
+    frame = over_parts(spark, parts, lengths, schema, "lengths")
+    scan = frame._jdf.queryExecution().executedPlan().collectLeaves().head().execute()
+    source = scan
+    while source.dependencies().nonEmpty():
+        source = source.dependencies().head().rdd()
+    assert max(size_in_java(spark, source.partitions()[at]) for at in (0, 299)) < 1000 + 2000
+    assert size_in_java(spark, scan) < 60_000
+    assert [row.n for row in frame.collect()] == [1000 * (number % 251) for number in range(300)]
+    assert frame.rdd.getNumPartitions() == 300
 
 
 def test_explain_shows_what_is_read(spark, capsys: pytest.CaptureFixture[str]):

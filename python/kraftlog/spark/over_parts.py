@@ -1,4 +1,4 @@
-"""A task of Spark for each item of a list, by ``mapInArrow`` over their numbers."""
+"""A task of Spark for each item of a list, by ``mapInArrow`` over a row for each."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ def over_parts(
 ) -> DataFrame:
     """Return a DataFrame of a function's output for each part, with a task for each.
 
-    Rows are only the numbers of parts: the function carries the parts, and a task picks its own. Parts are pickled one
-    by one, so that a task does not unpickle all others.
+    Each task receives the function and its own part.
 
     Parameters
     ----------
@@ -42,13 +41,13 @@ def over_parts(
     """
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    packed = [pickle.dumps(part) for part in parts]
+    from kraftlog.spark.part_rows import part_rows
 
     def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         settle()
         for batch in batches:
-            for number in batch.column(0).to_pylist():
-                yield from work(pickle.loads(packed[number]))
+            for part in batch.column(0).to_pylist():
+                yield from work(pickle.loads(part))
 
-    numbers = spark.range(0, len(packed), 1, max(1, len(packed)))
-    return numbers.mapInArrow(called(task, title), from_arrow_schema(arrow_schema))
+    rows = part_rows(spark, [pickle.dumps(part) for part in parts])
+    return rows.mapInArrow(called(task, title), from_arrow_schema(arrow_schema))

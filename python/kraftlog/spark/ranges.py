@@ -1,4 +1,4 @@
-"""Reading by ``mapInArrow`` over the numbers of parts: the same rows as the data source, on a shorter path."""
+"""Reading by ``mapInArrow`` over a row for each part: the same rows as the data source, on a shorter path."""
 
 from __future__ import annotations
 
