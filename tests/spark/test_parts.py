@@ -17,7 +17,8 @@ from kraftlog.errors import Fault
 from kraftlog.layout.segment import Segment
 from kraftlog.read.ranges import Range, plan_at_once
 from kraftlog.spark.options import parse_request
-from kraftlog.spark.parts import plan_parts, range_bytes_of
+from kraftlog.spark.packed_parts import packed
+from kraftlog.spark.parts import Part, plan_parts, range_bytes_of
 from kraftlog.spark.read import read
 
 COLUMNS = ["topic", "partition", "offset", "value", "transaction_state", "visible_at"]
@@ -91,6 +92,38 @@ def test_bytes_of_a_task():
     assert range_bytes_of(request, [(segments(512), the_last)]) == 128 << 20
     asked = parse_request({"path": "logs", "rangeBytes": "16m"})
     assert range_bytes_of(asked, [(segments(512), everything)]) == 16 << 20
+
+
+def whole_parts(sizes: list[int]) -> list[Part]:
+    """Return a part for each segment of these sizes."""
+    found = [Segment(Path("t-0"), f"{at:020d}.log", size, at, "t", 0) for at, size in enumerate(sizes)]
+    return [Part(Range(segment, 0, NO_BOUND), ReadOptions(), number=at) for at, segment in enumerate(found)]
+
+
+def test_small_segments_share_a_task():
+    """As Spark's sources of files: 128 MiB of files of which each counts 4 MiB more."""
+    request, small = parse_request({"path": "logs"}), whole_parts([283] * 50_000)
+    tasks = packed(request, small)
+    assert [part for task in tasks for part in task] == small
+    assert {len(task) for task in tasks[:-1]} == {31}
+    assert len(pickle.dumps(tasks[0])) < 20_000
+    assert [len(task) for task in packed(request, whole_parts([1000] * 200))] == [1] * 200
+    assert packed(request, []) == []
+
+
+def test_large_segments_have_a_task_of_their_own():
+    sizes = [1 << 30, *[1000] * 3, 1 << 30, *[1000] * 500]
+    tasks = packed(parse_request({"path": "logs"}), whole_parts(sizes))
+    assert [len(task) for task in tasks[:4]] == [1, 3, 1, 5]
+    asked = parse_request({"path": "logs", "rangeBytes": "10m"})
+    assert [len(task) for task in packed(asked, whole_parts(sizes))[:5]] == [1, 2, 1, 1, 2]
+
+
+def test_small_segments_share_no_task_where_more_tasks_are_asked_for():
+    sizes = [1 << 40, *[1000] * 300]
+    assert len(packed(parse_request({"path": "logs"}), whole_parts(sizes))) < 20
+    request = parse_request({"path": "logs", "minPartitions": "300"})
+    assert [len(task) for task in packed(request, whole_parts(sizes))] == [1] * 301
 
 
 def test_a_task_takes_the_rest_of_a_segment():

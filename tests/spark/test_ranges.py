@@ -46,6 +46,18 @@ def test_options_as_python_has_them(spark):
     assert [row.offset for row in frame.collect()] == [*range(7), *range(5)]
 
 
+def test_many_small_segments_are_few_tasks(spark, tmp_path: Path):
+    """The same rows, in order, by both ways to read them; a damaged segment costs its own rows only."""
+    write_partition(tmp_path / "orders-0", segments=900)
+    flip(tmp_path / "orders-0" / f"{4000:020d}.log")
+    expected = [offset for offset in range(9000) if not 4000 <= offset < 4010]
+    options = {"columns": "offset", "onError": "skip"}
+    source = spark.read.format("kraftlog").options(**options).load(str(tmp_path))
+    for frame in (read_ranges(spark, str(tmp_path), **options), source):
+        assert frame.rdd.getNumPartitions() == 225
+        assert frame.toArrow()["offset"].to_pylist() == expected
+
+
 def test_nothing_to_read(spark):
     frame = read_ranges(spark, str(CODECS / "codec-lz4-0"), startingOffsets=5, endingOffsets=5)
     assert frame.count() == 0

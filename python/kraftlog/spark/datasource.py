@@ -21,6 +21,7 @@ from pyspark.sql.types import StructType
 
 from kraftlog.spark.arrow_schema import arrow_schema_of
 from kraftlog.spark.options import parse_request
+from kraftlog.spark.packed_parts import packed
 from kraftlog.spark.part_partition import PartPartition
 from kraftlog.spark.pushdown import narrowed, spark_hands_filters_down
 from kraftlog.spark.request import Request
@@ -43,10 +44,10 @@ class KraftlogReader(DataSourceReader):
         return reduced(self)
 
     def partitions(self) -> list[InputPartition]:
-        """Return a partition for each part of the work; files are listed at the time of the call."""
+        """Return a partition for each task; files are listed at the time of the call."""
         parts = plan_tasks(self.request)
         _log.info("%s", title(self.request, parts))
-        return [PartPartition(part) for part in parts]
+        return [PartPartition(of_task) for of_task in packed(self.request, parts)]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Return the rows of one partition."""
@@ -54,8 +55,9 @@ class KraftlogReader(DataSourceReader):
         arrow_schema = arrow_schema_of(self.schema)
         if not isinstance(partition, PartPartition):  # None: Spark's stand-in for an empty list
             return
-        for batch in read_part(self.request, partition.part, []):
-            yield pa.RecordBatch.from_arrays(batch.columns, schema=arrow_schema)
+        for part in partition.parts:
+            for batch in read_part(self.request, part, []):
+                yield pa.RecordBatch.from_arrays(batch.columns, schema=arrow_schema)
 
 
 class NarrowingReader(KraftlogReader):

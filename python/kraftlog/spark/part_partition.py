@@ -1,4 +1,4 @@
-"""A part of the work, as the partition of a data source that Spark sends to a task."""
+"""Parts of the work, as the partition of a data source that Spark sends to a task."""
 
 from __future__ import annotations
 
@@ -13,4 +13,4 @@ from kraftlog.spark.parts import Part
 class PartPartition(InputPartition):
     """What one task reads."""
 
-    part: Part
+    parts: tuple[Part, ...]

@@ -12,6 +12,7 @@ from kraftlog.spark.counters import Counters
 from kraftlog.spark.header_stage import in_cluster
 from kraftlog.spark.options import parse_request
 from kraftlog.spark.over_parts import over_parts
+from kraftlog.spark.packed_parts import packed
 from kraftlog.spark.parts import Part
 from kraftlog.spark.task import plan_tasks, read_part
 from kraftlog.spark.title import title
@@ -40,8 +41,8 @@ def read_ranges(
     Returns
     -------
     DataFrame
-        Its partitions are parts of the log, in order. Files are listed at the time of the call. EXPLAIN shows what is
-        read.
+        Its partitions are parts of the log, in order; many small segments share one. Files are listed at the time of
+        the call. EXPLAIN shows what is read.
 
     Raises
     ------
@@ -55,11 +56,12 @@ def read_ranges(
     """
     request = parse_request(option_texts(path, options))
 
-    def rows(part: Part) -> Iterator[pa.RecordBatch]:
-        return read_part(request, part, [], counters)
+    def rows(of_task: tuple[Part, ...]) -> Iterator[pa.RecordBatch]:
+        for part in of_task:
+            yield from read_part(request, part, [], counters)
 
     parts = plan_tasks(request, in_cluster(spark))
-    return over_parts(spark, parts, rows, request.schema, title(request, parts))
+    return over_parts(spark, packed(request, parts), rows, request.schema, title(request, parts))
 
 
 def option_texts(path: str | list[str], options: Mapping[str, object]) -> dict[str, str]:

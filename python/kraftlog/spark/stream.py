@@ -18,6 +18,7 @@ from kraftlog.read.log_ends import LogBounds
 from kraftlog.spark.arrow_schema import arrow_schema_of
 from kraftlog.spark.follow import LogFollower, begun, reached
 from kraftlog.spark.offsets import LATEST, Partition
+from kraftlog.spark.packed_parts import packed
 from kraftlog.spark.part_partition import PartPartition
 from kraftlog.spark.quarantine import begin_quarantine, make_quarantine
 from kraftlog.spark.rate_limit import TriggerDelay, rate_limited
@@ -117,7 +118,8 @@ class KraftlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return what the tasks of a micro-batch read; the same offsets always give the same rows."""
         if self._request.quarantine is not None:
             make_quarantine(self._request.quarantine)  # a resumed query may start with none
-        return [PartPartition(part) for part in self._follower.parts(from_json(start), from_json(end))]
+        parts = self._follower.parts(from_json(start), from_json(end))
+        return [PartPartition(of_task) for of_task in packed(self._request, parts)]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Return the rows of one partition."""
@@ -125,5 +127,6 @@ class KraftlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not isinstance(partition, PartPartition):  # None: Spark's stand-in for an empty list
             return
         arrow_schema = arrow_schema_of(self._schema)
-        for batch in read_what_is_there(self._request, partition.part):
-            yield pa.RecordBatch.from_arrays(batch.columns, schema=arrow_schema)
+        for part in partition.parts:
+            for batch in read_what_is_there(self._request, part):
+                yield pa.RecordBatch.from_arrays(batch.columns, schema=arrow_schema)
