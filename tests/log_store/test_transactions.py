@@ -580,3 +580,23 @@ def test_a_deleted_partition_takes_nothing(store: LogStore, work: str):
         with pytest.raises(UnknownTopicOrPartitionError, match="deleted"):
             partition.append_records(lambda base_offset, leader_epoch: b"")
     assert not partition.has_failed
+
+
+def test_the_topics_that_are_there_say_how_many_partitions_coordinators_have(tmp_path: Path):
+    """Options are for new topics: an id and a group stay in their partitions."""
+    for count in (2, 50):
+        with LogStore(tmp_path / "log", transaction_log_partitions=count, offsets_partitions=count) as store:
+            if count == 2:
+                store.create_topic("orders")
+            for number in range(5):
+                producer = store.producer(f"id-{number}")
+                producer.begin_transaction()
+                producer.send("orders", value=f"{number}")
+                producer.commit_transaction()
+                consumer = store.consumer(f"group-{number}")
+                consumer.subscribe(["orders"])
+                consumer.poll()
+                consumer.commit()
+    internal = ("__transaction_state", "__consumer_offsets")
+    folders = {path.name for path in (tmp_path / "log").iterdir() if path.name.startswith(internal)}
+    assert folders == {f"{topic}-{number}" for topic in internal for number in (0, 1)}
