@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +12,10 @@ import kraftlog
 from golden_files import GOLDEN
 from kraftlog.spark import read_ranges
 from kraftlog.spark.options import parse_request
+from kraftlog.spark.parts import plan_parts
+from kraftlog.spark.read import read
 from object_store import ObjectStore, object_store
+from segment_files import write_partition
 from spark_rows import comparable, plain_rows, rows_of
 
 COLUMNS = ["topic", "partition", "offset", "key", "value", "timestamp"]
@@ -68,6 +72,20 @@ def test_a_few_offsets_are_a_few_bytes(spark, store: ObjectStore):
     assert spark.read.format("kraftlog").options(**options).load(uri).count() == 5
     assert 0 < store.bytes_of(f"codec-none-0/{segment.name}") < segment.stat().st_size / 3
     assert sum(store.bytes_of(f"codec-none-0/{path.name}") for path in segment.parent.glob("*.log")) < 30_000
+
+
+def test_a_plan_asks_only_for_segments_that_a_bound_cuts(store: ObjectStore, tmp_path: Path):
+    write_partition(tmp_path / "orders-0", segments=30)
+    uri = store.put(tmp_path, "planned")
+    bounds = {"startingOffsets": '{"orders": {"0": 95}}', "endingOffsets": '{"orders": {"0": 203}}'}
+    request = parse_request({"path": uri, "storageOptions": json.dumps(store.options), "columns": "offset", **bounds})
+    store.forget()
+    parts = plan_parts(request)
+    asked = {key for _, key, _ in store.requests if key.endswith(".log")}
+    assert asked <= {f"planned/orders-0/{number:020d}.log" for number in (90, 200)}
+    assert store.listings() == 1
+    rows = [row["offset"] for part in parts for batch in read(request, part, []) for row in batch.to_pylist()]
+    assert rows == list(range(95, 203))
 
 
 def test_a_message_shows_no_password():

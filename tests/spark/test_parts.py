@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import shutil
 from pathlib import Path
@@ -20,7 +21,10 @@ from kraftlog.spark.options import parse_request
 from kraftlog.spark.packed_parts import packed
 from kraftlog.spark.parts import Part, plan_parts, range_bytes_of
 from kraftlog.spark.read import read
+from kraftlog.spark.request import Request
+from segment_files import write_partition
 
+_BOUNDS = ("startingOffsets", "endingOffsets")
 COLUMNS = ["topic", "partition", "offset", "value", "transaction_state", "visible_at"]
 METADATA = sorted(path.parent.name for path in GOLDEN.glob("metadata_txn/*/log"))
 
@@ -135,6 +139,53 @@ def test_a_task_takes_the_rest_of_a_segment():
     assert first.end == NO_BOUND
     assert others == [Range(segment, 0, NO_BOUND) for segment in segments[1:]]
     assert len(list(plan_at_once(segments, within, 1))) > 10
+
+
+def plan_and_opened(request: Request, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Part], list[int]]:
+    """Return a plan, and the base offsets of the segments that planning opened."""
+    opened: list[int] = []
+    real = LocalFile.__init__
+
+    def noted(file: LocalFile, path: Path, size: int | None = None) -> None:
+        if path.suffix == ".log":
+            opened.append(int(path.stem))
+        real(file, path, size)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalFile, "__init__", noted)
+        return plan_parts(request), sorted(opened)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "opened"),
+    [
+        ({}, []),
+        ({"startingOffsets": '{"orders": {"0": 95}}'}, [90]),
+        ({"startingOffsets": '{"orders": {"0": 90}}'}, []),
+        ({"startingOffsets": '{"orders": {"0": 95}}', "endingOffsets": '{"orders": {"0": 303}}'}, [90, 300]),
+        ({"endingOffsets": '{"orders": {"0": 303}}'}, [300]),
+        ({"startingOffsets": '{"orders": {"0": 95}}', "endingOffsets": '{"orders": {"0": 97}}'}, [90]),
+    ],
+)
+def test_only_segments_that_a_bound_cuts_are_opened(tmp_path: Path, monkeypatch, bounds: dict[str, str], opened):
+    write_partition(tmp_path / "orders-0", segments=50)
+    request = parse_request({"path": str(tmp_path), "columns": "offset", **bounds})
+    parts, names = plan_and_opened(request, monkeypatch)
+    assert names == opened
+    rows = [row["offset"] for part in parts for batch in read(request, part, []) for row in batch.to_pylist()]
+    starts, ends = (json.loads(bounds.get(name, "{}")).get("orders", {}).get("0") for name in _BOUNDS)
+    assert rows == list(range(starts or 0, ends or 500))
+
+
+def test_records_before_the_log_start_open_no_other_segment(tmp_path: Path, monkeypatch):
+    """Each segment was opened for the log start offset alone, though names tell that all but one are after it."""
+    write_partition(tmp_path / "orders-0", segments=20)
+    (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\norders 0 35\n")
+    request = parse_request({"path": str(tmp_path), "columns": "offset"})
+    parts, names = plan_and_opened(request, monkeypatch)
+    assert names == [30]
+    rows = [row["offset"] for part in parts for batch in read(request, part, []) for row in batch.to_pylist()]
+    assert rows == list(range(35, 200))
 
 
 def test_a_segment_that_cannot_be_opened(monkeypatch: pytest.MonkeyPatch):

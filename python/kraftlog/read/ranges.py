@@ -84,37 +84,70 @@ def relevant(segments: list[Segment], options: ReadOptions) -> Iterator[Segment]
         base = segment.base_offset
         if base is not None and not segment.state and base >= options.end_offset:
             continue
-        same = following is not None and (following.topic, following.partition, following.folder) == (
-            segment.topic,
-            segment.partition,
-            segment.folder,
-        )
-        live = following is not None and not segment.state and not following.state
+        next_base = _next_base_offset(segment, following)
         start_offset = options.from_log_start(segment.log_start_offset).start_offset
-        if same and live and base is not None and base < (following.base_offset or 0) <= start_offset:
+        if next_base is not None and base is not None and base < next_base <= start_offset:
             continue
         yield segment
 
 
+def _next_base_offset(segment: Segment, following: Segment | None) -> int | None:
+    """Return where a live segment ends by the name of the next one; None if it is unknown."""
+    if following is None or segment.state or following.state:
+        return None
+    same = (following.topic, following.partition, following.folder) == (
+        segment.topic,
+        segment.partition,
+        segment.folder,
+    )
+    return following.base_offset if same else None
+
+
+def _bounded(segments: list[Segment], options: ReadOptions) -> list[tuple[Segment, ReadOptions]]:
+    """Return the relevant segments, and for each the options by which it is cut.
+
+    Where the file names tell that all offsets of a segment are within the bounds, these have none, so that it need not
+    be opened. A reader applies the bounds in any case.
+    """
+    wanted = list(relevant(segments, options))
+    whole = replace(options, start_offset=-NO_BOUND, end_offset=NO_BOUND, include_deleted=True)
+    return [
+        (segment, whole if _is_within(segment, following, options) else options)
+        for segment, following in zip_longest(wanted, wanted[1:])
+    ]
+
+
+def _is_within(segment: Segment, following: Segment | None, options: ReadOptions) -> bool:
+    base, next_base = segment.base_offset, _next_base_offset(segment, following)
+    if base is None or segment.state or base < options.from_log_start(segment.log_start_offset).start_offset:
+        return False
+    # a segment that follows and is relevant begins before the end of the bounds
+    return options.end_offset == NO_BOUND or (next_base is not None and base < next_base)
+
+
 def plan(segments: list[Segment], options: ReadOptions, range_bytes: int | None) -> Iterator[Range]:
     """Return the ranges to read, in order; one per segment if ``range_bytes`` is None."""
-    for is_remote, group in groupby(relevant(segments, options), lambda segment: isinstance(segment.path, RemotePath)):
+    yield from _plan(_bounded(segments, options), range_bytes)
+
+
+def _plan(bounded: list[tuple[Segment, ReadOptions]], range_bytes: int | None) -> Iterator[Range]:
+    for is_remote, group in groupby(bounded, lambda one: isinstance(one[0].path, RemotePath)):
         if is_remote:
-            for segment, positions in stretches(list(group), options, range_bytes):
+            for segment, positions in stretches(list(group), range_bytes):
                 yield from (Range(segment, start, end, start == positions[0][0]) for start, end in positions)
         else:
-            for segment in group:
+            for segment, options in group:
                 yield from _plan_local(segment, options, range_bytes)
 
 
 def plan_at_once(segments: list[Segment], options: ReadOptions, range_bytes: int | None) -> Iterator[Range]:
     """Return the result of ``plan`` for callers that read afterwards: segments are divided in parallel."""
-    chosen = list(relevant(segments, options))
-    looked_into = [segment for segment in chosen if not _is_taken_whole(segment, options, range_bytes)]
-    if len(looked_into) < 2 or any(isinstance(segment.path, RemotePath) for segment in chosen):
-        yield from plan(chosen, options, range_bytes)  # remote ones have threads of their own there
+    wanted = _bounded(segments, options)
+    looked_into = [one for one in wanted if not _is_taken_whole(*one, range_bytes)]
+    if len(looked_into) < 2 or any(isinstance(segment.path, RemotePath) for segment, _ in wanted):
+        yield from _plan(wanted, range_bytes)  # remote ones have threads of their own there
         return
-    for ranges in in_order(lambda one: list(_plan_local(one, options, range_bytes)), chosen, SEGMENTS_AT_ONCE):
+    for ranges in in_order(lambda one: list(_plan_local(*one, range_bytes)), wanted, SEGMENTS_AT_ONCE):
         yield from ranges
 
 

@@ -21,20 +21,21 @@ Stretch = tuple[int, int]
 
 
 def stretches(
-    segments: Sequence[Segment], options: ReadOptions, range_bytes: int | None
+    segments: Sequence[tuple[Segment, ReadOptions]], range_bytes: int | None
 ) -> Iterator[tuple[Segment, list[Stretch]]]:
     """Return the ranges of remote segments to read, in order; several are planned in parallel.
 
     Parameters
     ----------
-    segments : sequence of Segment
-    options : ReadOptions
+    segments : sequence of Segment and ReadOptions
+        Each with its own bounds.
     range_bytes : int, optional
         A segment is cut at batches in its ``.index`` that are at least this number of bytes after the previous cut.
         Without an index file it is not cut.
     """
 
-    def one(segment: Segment) -> list[Stretch]:
+    def one(bounded_segment: tuple[Segment, ReadOptions]) -> list[Stretch]:
+        segment, options = bounded_segment
         bounded = options.bounds_offsets or options.bounds_timestamps
         if not bounded and (range_bytes is None or segment.size <= range_bytes):
             return [(0, NO_BOUND)]
@@ -48,7 +49,8 @@ def stretches(
         except OSError:
             return [(0, NO_BOUND)]  # the reader of this range reports the fault
 
-    yield from zip(segments, in_order(one, segments, SEGMENTS_AT_ONCE), strict=True)
+    found = in_order(one, segments, SEGMENTS_AT_ONCE)
+    yield from ((segment, ranges) for (segment, _), ranges in zip(segments, found, strict=True))
 
 
 def _cut(segment: Segment, file: InputFile, start: int, end: int, range_bytes: int) -> list[Stretch]:
