@@ -368,15 +368,16 @@ static inline int kr_pass_decompressed(kr_decoder *d, const uint8_t *data, int64
 /* Whether the header of a data batch tells its rows in the wanted columns: each of its offsets has a record, and
  * timestamps are those of the broker, one for all. After compaction offsets are missing, and the records say which. */
 static inline int kr_header_tells(const kr_decoder *d, const kr_batch_header *h) {
+    if (!(d->want & KR_FROM_HEADERS)) return 0;
     uint32_t of_records = d->want & (KR_WANT_ALL | KR_ONLY_MARKERS) & ~(uint32_t)KR_HEADER_COLUMNS;
     if (!(h->attributes & KR_TIMESTAMP_TYPE_BIT)) of_records |= d->want & (KR_WANT_TIMESTAMP | KR_WANT_TIMESTAMP_MS);
-    if (!(d->want & KR_FROM_HEADERS) || of_records || d->texts || h->magic < 2 || kr_is_control(h)) return 0;
+    if (of_records || d->texts || h->magic < 2 || kr_is_control(h)) return 0;
     if (h->records_count <= 0 || h->records_count - 1 != h->last_offset_delta) return 0;
     return h->records_count <= (int64_t)KR_ROWS_OF_A_BYTE * h->batch_length;
 }
 
 /* Puts the rows that kr_header_tells; the crc of the batch has been compared. */
-static inline int kr_decode_header(kr_decoder *d, kr_batch_header *h) {
+static __attribute__((noinline)) int kr_decode_header(kr_decoder *d, kr_batch_header *h) {
     int64_t bytes = (int64_t)h->records_count * KR_SMALLEST_RECORD + KR_RECORD_BATCH_OVERHEAD;
     int status = kr_room(d, h, bytes);
     if (status != KR_OK) return status;
@@ -403,7 +404,7 @@ static inline int kr_open_compressed(kr_decoder *d, kr_batch_header *h) {
         kr_leave_out(d, h, &e);
         return KR_OK;
     }
-    if (kr_header_tells(d, h)) return kr_decode_header(d, h);
+    if (KR_UNLIKELY(kr_header_tells(d, h))) return kr_decode_header(d, h);
     if (h->magic >= 2) {
         d->payload = start + h->position + KR_RECORD_BATCH_OVERHEAD;
         d->payload_size = h->batch_length - KR_MIN_BATCH_LENGTH;
