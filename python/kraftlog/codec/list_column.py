@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 Column: TypeAlias = pa.Array | pa.ChunkedArray
 
@@ -59,6 +58,8 @@ def list_items(column: pa.Array) -> tuple[pa.Array, npt.NDArray[np.int64]]:
     ValueError
         When the column does not consist of lists.
     """
+    import pyarrow.compute as pc  # costs more than the rest of the codec
+
     if not any(is_list(column.type) for is_list in _LISTS):
         raise ValueError(f"values are {column.type}, not lists of records")
     lengths = pc.list_value_length(column).to_numpy(zero_copy_only=False)

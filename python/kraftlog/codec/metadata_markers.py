@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kraftlog._native.message import FIRST_MARKER_KEY, FRAME_VERSION, LAST_MARKER_KEY
 from kraftlog.codec.cursor import Cursor, uvarint
@@ -63,6 +62,8 @@ def begin_transactions(names: pa.Array) -> pa.Array:
     ValueError
         When a name is longer than ``begin_transaction`` allows.
     """
+    import pyarrow.compute as pc  # costs more than the rest of the codec
+
     texts = names.cast(pa.binary())
     sizes = pc.binary_length(texts)
     longest = pc.max(sizes).as_py() or 0
