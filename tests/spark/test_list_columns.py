@@ -31,19 +31,18 @@ LISTS = st.lists(st.one_of(st.none(), st.lists(RECORD, max_size=6)), max_size=9)
 RECORDS = pa.struct(
     {"key": pa.binary(), "value": pa.binary(), "timestamp_ms": pa.int64(), "headers": schema.HEADERS}.items()
 )
-OPTIONS = st.sampled_from(
-    [
-        {},
-        {"max_batch_bytes": 300},
-        {"max_batch_records": 2, "base_offset": 2**40},
-        {"producer_id": 7, "producer_epoch": 1, "base_sequence": 2**31 - 2, "max_batch_records": 3},
-        {"batch_records": [2, 1, 3], "partition_leader_epoch": 5},
-        {"compression": "lz4", "max_batch_records": 1},
-        {"compression": "zstd"},
-        {"compression": "snappy", "max_batch_bytes": 200},
-        {"compression": "gzip"},
-    ]
-)
+EVERY_OPTION = [
+    {},
+    {"max_batch_bytes": 300},
+    {"max_batch_records": 2, "base_offset": 2**40},
+    {"producer_id": 7, "producer_epoch": 1, "base_sequence": 2**31 - 2, "max_batch_records": 3},
+    {"batch_records": [2, 1, 3], "partition_leader_epoch": 5},
+    {"compression": "lz4", "max_batch_records": 1},
+    {"compression": "zstd"},
+    {"compression": "snappy", "max_batch_bytes": 200},
+    {"compression": "gzip"},
+]
+OPTIONS = st.sampled_from(EVERY_OPTION)
 KINDS = [pa.binary(), pa.large_binary(), pa.binary_view(), pa.dictionary(pa.int16(), pa.binary())]
 
 
@@ -78,6 +77,15 @@ def test_each_list_is_encoded_alone(lists, options, kind, start):
     column = pa.array(lists, kind(RECORDS)).slice(min(start, len(lists)))
     found = outcome(lambda: encode_column(column, **options).to_pylist())
     assert found == outcome(lambda: [alone(value, **options) for value in column])
+
+
+@pytest.mark.parametrize("options", EVERY_OPTION)
+def test_each_list_begins_anew(options):
+    """Offsets, sequences and a plan of batches begin again, whatever the list before left behind."""
+    from kraftlog.codec.encode_column import encode_column
+
+    column = pa.array([[{"value": b"%d" % at} for at in range(count)] for count in (1, 5, 0, 6, 2, 2)])
+    assert encode_column(column, **options).to_pylist() == [alone(value, **options) for value in column]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -161,6 +169,8 @@ def test_packing_refuses_as_alone():
     names = pa.array(["a", "x" * 256, "b", "c"])
     with pytest.raises(RecordError, match="record 1: "):
         pack_lists_in_sql(column, names)
+    with pytest.raises(RecordError, match="record 1: "):
+        pack_lists_in_sql(column.slice(2, 1), names.slice(2, 1))
     with pytest.raises(ValueError, match="record 1 is null; a metadata record has a value"):
         pack_lists_in_sql(column.slice(3), names.slice(3))
     with pytest.raises(ValueError, match="a name of 256 bytes; KIP-868 allows 255"):
