@@ -130,3 +130,44 @@ def test_a_fetch_response() -> None:
     )
     assert stream.to_table()["offset"].to_pylist() == COMMITTED
     assert [fault.error for fault in stream.faults] == ["bad_crc"]
+
+
+def write_stopped(directory: Path, starts: list[int], *, is_damaged: bool = True) -> Path:
+    """Write a log with an open transaction before the marker of another one, in segments with some base offsets."""
+    other = {**PRODUCER, "producer_id": 8}
+    table = pa.table({"value": ["open"]})
+    opening = kraftlog.encode(table, base_offset=1, timestamp_ms=1, base_sequence=0, is_transactional=True, **other)
+    aborting = bytearray(marker(2, "ABORT"))
+    aborting[TYPE_AT] ^= is_damaged
+    batches = [data(0, 0, "aborted"), opening.to_pybytes(), aborting, data(3, 1, "later"), marker(4, "COMMIT")]
+    folder = directory / "orders-0"
+    folder.mkdir(parents=True)
+    for start, end in zip(starts, [*starts[1:], len(batches)], strict=True):
+        (folder / f"{start:020d}.log").write_bytes(b"".join(batches[start:end]))
+    return directory
+
+
+@pytest.mark.parametrize("starts", [[0], [0, 1], [0, 2], [0, 3], [0, 1, 2, 3, 4]])
+@pytest.mark.parametrize(
+    "options", [{}, {"workers": 2}, {"end_offset": 1}, {"end_offset": 3}, {"end_offset": 4, "workers": 2}]
+)
+def test_a_damaged_marker_behind_the_last_stable_offset(
+    tmp_path: Path, starts: list[int], options: dict[str, Any]
+) -> None:
+    """No reader reads it, and the record that it aborts looks committed."""
+    assert committed(write_stopped(tmp_path / "damaged", starts), **options) == ([0], [("bad_crc", 2)])
+    assert committed(write_stopped(tmp_path / "sound", starts, is_damaged=False), **options) == ([], [])
+    with pytest.raises(kraftlog.CorruptRecordError, match="crc"):
+        committed(tmp_path / "damaged", strict=True, **options)
+
+
+def test_a_damaged_marker_before_the_bounds_that_leaves_a_transaction_open(tmp_path: Path) -> None:
+    """A reader stops before its bounds, at this transaction."""
+    folder = tmp_path / "orders-0"
+    folder.mkdir()
+    ending = bytearray(marker(1, "COMMIT"))
+    ending[TYPE_AT] ^= 1
+    later = kraftlog.encode(pa.table({"value": ["later"]}), base_offset=2, timestamp_ms=1)
+    (folder / f"{0:020d}.log").write_bytes(data(0, 0, "committed") + ending)
+    (folder / f"{2:020d}.log").write_bytes(later.to_pybytes())
+    assert committed(tmp_path, start_offset=2) == ([], [("bad_crc", 1)])

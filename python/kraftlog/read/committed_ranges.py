@@ -37,7 +37,7 @@ from kraftlog.read.transaction_map import (
     TransactionMap,
     open_rows,
 )
-from kraftlog.transactions.places import place_of
+from kraftlog.transactions.places import number_of, place_of
 from kraftlog.transactions.producer import NONE
 from kraftlog.transactions.view import FOREVER
 
@@ -293,11 +293,17 @@ class PartitionRanges:
             limit = min(limit, place_of(number + 1))
             self._stable = number, min(one.first_offset for one in held if one.segment == number)
             self._plan_again(number)
+        self._note_damaged_markers(limit, step.number)
         yield from self._before(limit)
         if self._pending and self._pending[0].low < limit:  # it begins inside of a range
             waiting = self._pending[0]
             waiting.part, waiting.high = replace(waiting.part, end=limit - place_of(waiting.number)), limit
             yield from self._before(limit)
+
+    def _note_damaged_markers(self, place: int, end: int) -> None:
+        """Note the damaged markers after a place, up to a segment: no range reaches them."""
+        for number in range(number_of(place), min(end + 1, len(self._map.segments))):
+            self._map.note_damaged_markers(number, place - place_of(number), self._options.end_offset)
 
     def _plan_again(self, number: int) -> None:
         """Divide a segment again, at which a read_committed reader stops; all of its ranges were waiting."""

@@ -140,6 +140,7 @@ class TransactionMap:
         self._by_offset: set[int] = set()
         self._need_headers: set[int] = set()
         self._noted: set[int] = set()
+        self._damaged_markers: dict[int, set[int]] = {}  # of segments: positions of those that are noted
 
     def found(self, number: int) -> SegmentTransactions:
         """Return the transactions of a segment."""
@@ -187,7 +188,10 @@ class TransactionMap:
 
     def take(self, numbers: Sequence[int], transactions: Iterable[SegmentTransactions]) -> None:
         """Add the results of passes over headers."""
-        self._by_number |= zip(numbers, transactions, strict=True)
+        for number, one in zip(numbers, transactions, strict=True):
+            self._by_number[number] = one
+            if one.damaged_markers:
+                self._damaged_markers.setdefault(number, set())
 
     def along(self, first: int, *, keep: bool = True) -> Iterator[Step]:
         """Merge the transactions of segments, from one of them to the end of the log.
@@ -218,7 +222,8 @@ class TransactionMap:
 
         A later marker of the same producer seems to end their transactions. Readers report those that they read.
         """
-        if not self.found(number).damaged_markers:
+        noted = self._damaged_markers.get(number)
+        if noted is None:
             return
         faults: list[Fault] = []
         markers: dict[int, int] = {}
@@ -227,7 +232,8 @@ class TransactionMap:
             damaged = damaged[(damaged["position"] >= position) | (damaged["base_offset"] >= offset)]
             markers |= zip(damaged["position"].tolist(), damaged["base_offset"].tolist(), strict=True)
         for fault in faults:
-            if fault.position in markers:
+            if fault.position in markers.keys() - noted:
+                noted.add(fault.position)
                 self._note(replace(fault, base_offset=markers[fault.position]))
 
     def open_at_end(self) -> list[OpenTransaction]:
