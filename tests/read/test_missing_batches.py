@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import struct
 from pathlib import Path
 
@@ -99,6 +100,18 @@ def test_verify_names_it_once(tmp_path: Path) -> None:
     result = run_command("verify", str(tmp_path / "log"), "--format", "jsonl")
     assert result.stdout.count("missing_batches") == 1
     assert "index_mismatch" not in result.stdout
+
+
+@pytest.mark.parametrize("size", [0, -1, -30])
+def test_missing_batches_contradict_no_index_of_transactions(tmp_path: Path, size: int) -> None:
+    """Whether ``errors`` checks producers in the pass that decodes, or within bounds in another one, as tasks do."""
+    directory = shutil.copytree(GOLDEN / "transactions" / "log", tmp_path / "log")
+    path = directory / "orders-0" / f"{0:020d}.log"
+    path.write_bytes(path.read_bytes()[:size])
+    log = kraftlog.open(directory / "orders-0")
+    expected = ["batch_cut_off" if size else "missing_batches"]
+    for options in ({}, {"start_offset": 0}):
+        assert log.errors(**options)["error"].to_pylist() == expected
 
 
 def test_what_lies_outside_of_bounds_is_not_missed(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from kraftlog.metadata_log.faults import metadata_faults
 from kraftlog.read.log_pass import Pass
 from kraftlog.read.partitions import by_partition, is_metadata
 from kraftlog.read.ranges import Range, plan, relevant
-from kraftlog.read.segment_end import MISSING_BATCHES
+from kraftlog.read.segment_end import MISSING_BATCHES, end_fault
 from kraftlog.read.segment_reader import located, segment_file
 from kraftlog.topics import COORDINATOR_TOPICS
 from kraftlog.transactions.sequences import SequenceCheck
@@ -155,6 +155,8 @@ class _PartitionCheck:
                 for headers in scan.headers():
                     if not scan.faults:
                         self._producers.add(headers)
+                at_end = end_fault(segment, scan, scan.faults, file)
+                unread += [] if at_end is None else [at_end]
             self._checks_producers &= not scan.faults and not unread
             yield from self._end_producers(segment, _txnindex(segment)[0])
 
