@@ -363,3 +363,21 @@ def test_a_second_marker_without_data_that_says_the_opposite(tmp_path: Path, kin
     shown = log.records(["partition"], isolation_level="read_committed").to_table()["partition"].to_pylist()
     assert shown == ([0, 1] if first == "committed" else [])
     assert log.last_stable_offsets()["last_stable_offset"].to_pylist() == [2, 3]
+
+
+def test_a_batch_that_a_coordinator_is_writing_is_no_note(tmp_path: Path):
+    """Of a cut, and of the transactions of the log: its topic is read beside the files that they show."""
+    log = kraftlog.open(shutil.copytree(GOLDEN / "transactions" / "log", tmp_path / "log"))
+    columns = ["transactional_id", "producer_id", "producer_epoch", "state", "input_offsets"]
+    rows, cut = log.transactions(columns), log.cut("end")
+    for folder in ("__transaction_state-0", "__consumer_offsets-0"):
+        with (tmp_path / "log" / folder / f"{0:020d}.log").open("ab") as file:
+            file.write((GOLDEN / "transactions" / "log" / folder / f"{0:020d}.log").read_bytes()[:40])
+    log = kraftlog.open(tmp_path / "log")
+    stream = log.scan("transactions", columns)
+    assert (stream.to_table(), stream.notes, stream.faults) == (rows, [], [])
+    assert log.cut("end") == cut
+    row = next(row for row in rows.to_pylist() if row["input_offsets"])
+    one = log.scan("records", ["offset"], transaction=(row["producer_id"], row["producer_epoch"]))
+    assert one.to_table().num_rows > 0
+    assert len(one.notes) == len(set(one.notes))

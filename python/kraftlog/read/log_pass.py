@@ -62,9 +62,9 @@ class Pass:
         """Return the same pass without bounds: a part of a log would show an older state."""
         return self.with_options(ReadOptions(strict=self.options.strict, heal=self.options.heal))
 
-    def without_progress(self) -> Self:
-        """Return the same pass for files that are not those whose bytes the caller counts."""
-        return replace(self, on_progress=None)
+    def faults_only(self) -> Self:
+        """Return the same pass without progress and notes, for files that are not those which the caller shows."""
+        return replace(self, on_progress=None, notes=Notes())
 
     def apart(self) -> Self:
         """Return the same pass with faults and notes of its own, for a part that is read ahead or may be dropped."""

@@ -98,8 +98,8 @@ def find_cut(
         When there is no cut after the time.
     """
     segments = [one for one in lines if one.topic_partition is not None and not one.state and not is_metadata(one)]
-    known = coordinator_transactions(found, read.without_progress())
-    commits = transactional_commits(segments, read.without_progress())
+    known = coordinator_transactions(found, read.faults_only())
+    commits = transactional_commits(segments, read.faults_only())
     sources = {TopicPartition(topic, number) for rows in commits.values() for _, _, topic, number, _ in rows}
     logs, frontiers = TransactionsOfLog(), dict[TopicPartition, _Frontier]()
     for group in by_partition(segments):

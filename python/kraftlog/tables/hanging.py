@@ -48,7 +48,7 @@ _KNOWN = schema.TRANSACTIONAL_IDS.select(
 def hanging_rows(read: Read) -> Iterator[pa.RecordBatch]:
     """Return the table hanging_transactions, of all replicas: coordinators may be in the directory of another one."""
     whole = read.of_whole_log()
-    coordinators = Coordinators(read.files, whole.without_progress())
+    coordinators = Coordinators(read.files, whole.faults_only())
     rows, others = [], 0
     for group in by_partition(line_segments(read.files, read.notes, heals=read.options.heal)):
         if is_metadata(group[0]) or group[0].topic == TRANSACTION_STATE:

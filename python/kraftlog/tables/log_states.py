@@ -34,7 +34,7 @@ class LogStates:
     def __init__(self, lines: Lines, files: Discovery, read: Pass) -> None:
         self._lines = lines
         self._files = files
-        self._pass = read.of_whole_log().without_progress()
+        self._pass = read.of_whole_log().faults_only()
         self._known: dict[Segment, LogState] = {}
 
     @cached_property

@@ -213,5 +213,5 @@ def note_bad_messages(segments: list[Segment], read: Pass) -> None:
         chunk.take_faults(found, strict=read.options.strict)
         return found
 
-    for found in made_of_chunks(bad, segments, [], replace(read.apart(), on_progress=None)):
+    for found in made_of_chunks(bad, segments, [], read.apart().faults_only()):
         read.faults.extend(found)

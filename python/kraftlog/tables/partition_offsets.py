@@ -158,7 +158,7 @@ class PartitionEnds:
         within = ReadOptions(start_timestamp=largest, strict=read.options.strict, include_deleted=True)
         if batch["magic"][0] >= 2:  # the offset of an older, compressed one is that of its last message
             within = replace(within, start_offset=first, end_offset=last + 1)
-        return self._first(read.with_options(within).without_progress())
+        return self._first(read.with_options(within).faults_only())
 
     def _first(self, read: Pass) -> Found:
         """Return the first record within bounds."""

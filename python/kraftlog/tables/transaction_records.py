@@ -58,7 +58,7 @@ class OfTransaction:
 
     def _parts(self, read: Read) -> list[Part]:
         """Return its parts in partitions, and add notes on parts that are not shown."""
-        whole = read.of_whole_log().without_progress()
+        whole = read.of_whole_log().faults_only()
         segments = line_segments(self._files, [], heals=read.options.heal)
         known = coordinator_transactions(self._files, whole)
         epochs: set[int] = set()

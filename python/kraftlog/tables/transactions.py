@@ -51,7 +51,7 @@ Commits = dict[tuple[TopicPartition, int], list[tuple[int, str, str, int, int]]]
 def transaction_rows(read: Read) -> Iterator[pa.RecordBatch]:
     """Return the table transactions."""
     whole = read.of_whole_log()
-    others = whole.without_progress()
+    others = whole.faults_only()
     segments = line_segments(read.files, read.notes, heals=read.options.heal)
     known = coordinator_transactions(read.files, others)
     found = transactions_of_segments(segments, known, whole)

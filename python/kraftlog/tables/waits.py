@@ -35,7 +35,7 @@ def wait_rows(read: Read) -> Iterator[pa.RecordBatch]:
     Partitions of internal topics are there when something holds their readers back. A group has a row for a partition
     whose log is not among the files when its own topic is: else the files were narrowed to some topics.
     """
-    faults, whole = read.faults, read.of_whole_log().without_progress()
+    faults, whole = read.faults, read.of_whole_log().faults_only()
     lines = Lines(read.files)
     states = LogStates(lines, read.files, whole)
     segments = (lines.healed(lines.found, read.notes) if read.options.heal else lines.found).segments
