@@ -312,3 +312,20 @@ def test_a_log_file_without_its_batches_gets_them_back(tmp_path: Path):
     assert run(one, other, "--write")[2] == 1
     assert (one / NAME / f"{32:020d}.log").read_bytes() == (other / NAME / f"{32:020d}.log").read_bytes()
     assert rows(one)[0] == rows(other)[0]
+
+
+def test_missing_batches_of_a_cleaned_log_that_its_index_shows(tmp_path: Path):
+    """Index files up to the recovery point count, as for readers: what they show is mended, or stays and is refused."""
+    paths = [tmp_path / name for name in "ab"]
+    for path in paths:
+        shutil.copytree(GOLDEN / "compaction" / "log", path)
+    whole = rows(paths[0])
+    file = paths[0] / "cpt-horizon-0" / f"{205:020d}.log"
+    file.write_bytes(file.read_bytes()[:1569])
+    damaged, faults = rows(paths[0])
+    assert (len(damaged) < len(whole[0]), faults) == (True, ["missing_batches"])
+    stopped = shutil.copytree(paths[0], tmp_path / "c")
+    (refusal,) = [each for each in mend(paths[0], stopped) if each.action == "refuse"]
+    assert (refusal.path, "expected batches with offsets 272 to 384" in (refusal.reason or "")) == (file, True)
+    assert not any(each.action == "refuse" for each in mend(paths[0], paths[1]))
+    assert rows(paths[0]) == whole

@@ -15,6 +15,7 @@ from pathlib import Path
 from kraftlog.disk.disk import disk
 from kraftlog.disk.durable import new_file
 from kraftlog.errors import Fault
+from kraftlog.layout.checkpointed_offsets import CheckpointedOffsets
 from kraftlog.layout.index_files import ENTRY_TYPES
 from kraftlog.layout.names import printable
 from kraftlog.layout.partition_folder import PartitionFolder
@@ -51,8 +52,8 @@ class Mending:
     folder : PartitionFolder
     sources : iterable of Segment
         Of other replicas, of any partitions.
-    log_start_offset : int
-        Before which the log directory says that records were deleted.
+    checkpointed : CheckpointedOffsets
+        Of its log directory: where its log starts, and up to which offset its index files show what is missing.
 
     Raises
     ------
@@ -60,10 +61,14 @@ class Mending:
         When a replica is of another topic or cluster.
     """
 
-    def __init__(self, folder: PartitionFolder, sources: Iterable[Segment], log_start_offset: int) -> None:
+    def __init__(self, folder: PartitionFolder, sources: Iterable[Segment], checkpointed: CheckpointedOffsets) -> None:
         self._folder = folder
         self._path = Path(str(folder.path))
-        self._segments = [replace(one, log_start_offset=log_start_offset) for one in folder.segments]
+        start, settled = checkpointed
+        self._segments = [
+            replace(one, log_start_offset=start, settled_offset=0 if one.is_swap else settled)
+            for one in folder.segments
+        ]
         self._line = HealedLine(tuple(self._segments))
         self._agreeing = 0
         of = {one.topic_partition for one in self._segments}

@@ -17,9 +17,10 @@ from kraftlog.disk.disk import disk
 from kraftlog.disk.lock import lock_log_directories
 from kraftlog.disk.remote_path import LogPath, RemotePath
 from kraftlog.layout import names
+from kraftlog.layout.checkpointed_offsets import Checkpoints
+from kraftlog.layout.listing import Listing
 from kraftlog.layout.partition_folder import PartitionFolder
 from kraftlog.layout.segment import Segment
-from kraftlog.topics import TopicPartition
 from kraftlog.write.log_directory_state import LogDirectoryState
 from kraftlog.write.mending import Mending, write_pieces
 from kraftlog.write.recovery_action import Action, RecoverOptions, refuse
@@ -127,6 +128,7 @@ class Recovery:
         """Return the action for each file; with ``write`` it has been carried out."""
         yield from self._unread
         states: dict[Path, LogDirectoryState] = {}
+        checkpoints = Checkpoints(Listing(), [])
         for folder in self._folders:
             directory = Path(str(folder.path)).absolute().parent
             if directory not in states:
@@ -134,8 +136,7 @@ class Recovery:
             is_mended, state, options = False, states[directory], self._options
             damage: list[Action] = []
             if self._sources:
-                log_start = state.log_starts.get(TopicPartition(folder.topic or "", folder.partition or 0), 0)
-                mending = Mending(folder, self._sources, log_start)
+                mending = Mending(folder, self._sources, checkpoints.of_folder(folder.path))
                 damage = [] if options.cut_damage else list(mending.damage())  # before the actions change the files
                 for action in mending.actions():
                     if options.write:
