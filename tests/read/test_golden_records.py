@@ -8,6 +8,7 @@ import pytest
 
 import kraftlog
 from golden_files import ANSWER_COLUMNS, GOLDEN, as_answer, by_file, lines, log_files, name_of, scenarios
+from kraftlog.codec.options import ReadOptions
 
 BATCH_FIELDS = {
     "position": "position",
@@ -125,3 +126,19 @@ def test_consumer():
         for row in answers
     ]
     assert got == sorted(expected, key=lambda row: row[:3])
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("column", ["offset", "transaction_state", "visible_at"])
+@pytest.mark.parametrize("level", ["read_uncommitted", "read_committed"])
+@pytest.mark.parametrize("scenario", ["transactions", "transactions_tv0", "deleted_records"])
+def test_progress_adds_up_to_the_bytes_that_were_read(scenario: str, level: str, column: str, workers: int):
+    """Also of batches without rows at the ends of segments."""
+    log = kraftlog.open(GOLDEN / scenario / "log")
+    progress: list[int] = []
+    options = ReadOptions(isolation_level=level, include_deleted=True)  # type: ignore[arg-type]
+    stream = log.scan("records", [column], options, workers=workers, on_progress=progress.append)
+    stream.to_table()
+    size = sum(segment.size for segment in log.found.segments)
+    assert (sum(progress) == size) == (not stream.notes)
+    assert 0 <= min(progress) <= sum(progress) <= size

@@ -62,8 +62,7 @@ def read_range(
                 yield _in_its_file(batch, segment) if segment.first_byte else batch
                 read.advance(decoder.position - position)
                 position = decoder.position
-            if options.holds is not None:  # what was searched and had no rows
-                read.advance(min(decoder.position, file.size) - position)
+            read.advance(min(decoder.position, file.size) - position)  # what has no rows: markers, aborted batches
             position = decoder.position
         except RecordError as error:
             raise relocated(segment, error) from None
