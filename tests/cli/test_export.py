@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -188,3 +189,38 @@ def test_no_open_file_gets_its_name_when_an_export_fails(
     assert done.returncode == 1
     assert "stored crc" in done.stderr
     assert [one for one in (tmp_path / "out").rglob("*") if one.is_file()] == []
+
+
+@pytest.mark.parametrize(
+    ("bounds", "most"),
+    [
+        ((), ""),
+        (("--start-offset", 30), ""),
+        (("--start-offset", 100_000), ""),
+        (("--end-offset", 50), ""),
+        (("-o", "-5"), ""),
+        (("--include-control",), ""),
+        (("--start-timestamp", "2024-01-01T00:01:00Z", "--end-timestamp", "2024-01-01T00:01:30Z"), "at most "),
+    ],
+    ids=str,
+)
+def test_the_note_counts_the_records_within_the_bounds(
+    kraftlog_command: Command, tmp_path: Path, bounds: tuple[object, ...], most: str
+) -> None:
+    """As many as read_uncommitted writes in addition, without markers; aborted ones are not decoded for their times."""
+    sums = []
+    for level in ("read_committed", "read_uncommitted"):
+        arguments = ("-t", "orders", "--columns", "offset,is_control", "--isolation-level", level, *bounds)
+        done = kraftlog_command("export", ORDERS, tmp_path / level, *arguments)
+        assert done.returncode == 0
+        files = [pq.read_table(path) for path in (tmp_path / level).rglob("*.parquet")]
+        sums.append(sum(rows["is_control"].to_pylist().count(False) for rows in files))
+        if level == "read_committed":
+            note = done.stderr.splitlines()[-1]
+    assert note.startswith("read_committed: left out ")
+    count = sum(int(number) for number in re.findall(r"([0-9]+) record", note))
+    if most:
+        assert f"{most}30 records of aborted transactions and 3 records from open" in note
+        assert count > sums[1] - sums[0]
+    else:
+        assert (count, "at most" in note) == (sums[1] - sums[0], False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import signal
 import subprocess
@@ -95,8 +96,12 @@ def test_an_existing_file_is_replaced_on_request_only(
 
 
 @pytest.mark.parametrize("form", ["parquet", "arrow", "jsonl", "csv", "table"])
-def test_nothing_half_written_stays(kraftlog_command: Command, tmp_path: Path, form: str):
-    """With ``--strict`` rows before the fault were written when it was found."""
+def test_nothing_half_written_stays(
+    kraftlog_command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+):
+    """With ``--strict`` rows before the fault were written when it was found. The fault is the only message."""
+    unraisable: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", unraisable.append)
     output = tmp_path / "out"
     arguments = ("records", DAMAGED, "--format", form, "--output", output)
     done = kraftlog_command(*arguments, "--strict")
@@ -108,6 +113,8 @@ def test_nothing_half_written_stays(kraftlog_command: Command, tmp_path: Path, f
     output.write_text("mine")
     assert kraftlog_command(*arguments, "--strict", "--force").returncode == 1
     assert output.read_text() == "mine"
+    gc.collect()
+    assert unraisable == []
 
 
 def test_no_such_folder(kraftlog_command: Command, tmp_path: Path):

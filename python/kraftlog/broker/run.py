@@ -121,7 +121,7 @@ class ReplayRun:
                 self._is_exact = True
         self._done.faults += [fault for fault in faults if fault not in self._done.faults]
         self._done.notes += [note for note in notes if note not in self._done.notes]
-        self._left_out.add(Log(Discovery(segments=segments)), notes, self._options)
+        self._left_out.add(Log(Discovery(segments=segments)), notes, replace(self._options, start_offset=start))
 
     def _stretches(
         self,

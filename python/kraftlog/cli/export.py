@@ -99,7 +99,8 @@ def export(
     with progress_bar(log.size_in_bytes, wanted=not no_progress) as bar:
         written = [result.write(log, topic, columns, scan, bar) for topic in names]
     for topic, (files, count) in zip(names, written, strict=True):
-        print(f"{topic}: {count:,} records in {files} file{'' if files == 1 else 's'}")
+        records = f"{count:,} record{'' if count == 1 else 's'}"
+        print(f"{topic}: {records} in {files} file{'' if files == 1 else 's'}")
     if scan.options.isolation_level == READ_COMMITTED:
         result.notes.append(str(result.left_out))
     for note in result.notes:
@@ -159,12 +160,13 @@ class Export:
             number = partition.partition
             one = of_topic.of_files(of_topic.found.only(lambda _, found, number=number: found == number))  # type: ignore[misc]
             asked = names if self.folder.unit is None else [*names, TIMESTAMP_COLUMN]
+            ((_, bounds),) = scan.parts(one)
             (stream,) = scan.streams(one, asked, types=types, on_progress=bar)
             folder = self.folder.path / f"topic={topic}" / f"partition={number}"
             files_of, rows_of = (self._by_time if self.folder.unit else self._whole)(folder, stream, len(names))
             files, count = files + files_of, count + rows_of
             self.faults += [fault for fault in stream.faults if fault not in self.faults]
-            self.left_out.add(one, stream.notes, scan.options)
+            self.left_out.add(one, stream.notes, bounds)
             where = f"{topic}-{number}: "
             self.notes += [note if note.startswith(where) else where + note for note in stream.notes]
         return files, count

@@ -60,9 +60,15 @@ class Writer(Protocol):
     def close(self) -> None:
         """Write what is left."""
 
+    def abandon(self) -> None:
+        """Write nothing more: the file is not wanted."""
+
 
 class _Quiet:
     remarks = ()
+
+    def abandon(self) -> None:
+        """Write nothing more."""
 
 
 class _Lines(_Quiet):
@@ -163,6 +169,11 @@ class _Parquet(_Quiet):
     def close(self) -> None:
         self._writer.close()
 
+    def abandon(self) -> None:
+        self._writer.is_open = (
+            False  # else pyarrow writes the footer when it frees the writer, after the file is closed
+        )
+
 
 def _writer(
     file: IO[bytes],
@@ -208,8 +219,12 @@ def open_writer(
     is_stream = is_standard_output(output) or str(output).endswith(STREAM_ENDING)
     with open_target(output, force=force, is_paged=is_paged) as file:
         writer = _writer(file, form, schema, binary, is_stream=is_stream, is_full=is_full, has_names=has_names)
-        yield writer
-        writer.close()
+        try:
+            yield writer
+            writer.close()
+        except BaseException:
+            writer.abandon()
+            raise
     for remark in writer.remarks:
         print(remark, file=sys.stderr)
 

@@ -68,6 +68,9 @@ class TableForPeople:
         if sum(rows.num_rows for rows in self._waiting) >= ROWS_MEASURED:
             self._begin()
 
+    def abandon(self) -> None:
+        """Write nothing more."""
+
     def flush(self) -> None:
         """Write what waits; the rows so far say how wide columns are."""
         if self._layout is None and self._waiting:
