@@ -8,7 +8,8 @@
 
 static void fuzz_encode(const corpus *c) {
     (void)c;
-    round_trip_once(1ll << random_below(14));
+    int64_t more = 1ll << random_below(14);
+    random_below(2) ? round_trip_once(more) : lists_once(more);
 }
 
 static inline kr_changes random_changes(void) {

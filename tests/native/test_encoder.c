@@ -146,9 +146,43 @@ static void test_markers(void) {
                 }
 }
 
+static void test_lists(void) {
+    for (int i = 0; i < 4000; i++) lists_once(1 + (i & 1) * 500);
+}
+
+/* A marker among the rows of any list is refused, with its row in the chunk; those around the rows are not. */
+static void test_markers_among_lists(void) {
+    static const uint8_t marker[] = {1, 23, 0};
+    int32_t ends[11], marker_ends[] = {0, 3, 6, 9, 12};
+    uint8_t data[30], markers[12];
+    int64_t list_ends[] = {0, 3, 6, 10}, written[4];
+    for (int i = 0; i < 4; i++) memcpy(markers + 3 * i, marker, 3);
+    for (int64_t row = 0; row <= 10; row++)
+        for (int64_t cut = 0; cut <= 10; cut++) {
+            kr_source s = ten_records(ends, data), chunks[] = {slice_of(&s, 0, cut), slice_of(&s, cut, 10 - cut)};
+            kr_encoder w = encoder_of(120, INT32_MAX);
+            kr_record_lists l = kr_record_lists_of(&w, 4, list_ends, written);
+            l.begin_marker = l.end_marker = (kr_lent_binary){marker_ends, markers, 12, 0, 0};
+            if (row < 10) memcpy(data + 3 * row, marker, 3);
+            w.refuse_markers = 1;
+            give_room(&w, 4096);
+            int status = kr_encoder_run_lists(&w, &chunks[0], 0, &l);
+            CHECK_STATUS(row < cut ? KR_UNEXPECTED_MARKER : KR_OK, status);
+            w.row = 0;
+            if (status == KR_OK) status = kr_encoder_run_lists(&w, &chunks[1], cut, &l);
+            CHECK_STATUS(row < 10 ? KR_UNEXPECTED_MARKER : KR_OK, status);
+            if (row < 10) CHECK_INT(row < cut ? row : row - cut, w.error.record_index);
+            CHECK_INT(row < 10 ? 1 + (row >= 3) + (row >= 6) : 4, l.at);
+            CHECK_INT(1, w.refuse_markers);
+            free(w.out);
+        }
+}
+
 int main(void) {
     kr_crc_init();
     test_round_trip();
+    test_lists();
+    test_markers_among_lists();
     test_every_capacity();
     test_record_too_large();
     test_cap_to_the_byte();
