@@ -37,7 +37,7 @@ NOTICED = {
     f"{COORDINATOR}.init_producer_id: ).sync()": "StoreWorkload(2)",
     f"{COORDINATOR}.end: self._sync(self._there(prepared))": "CompactWorkload",
     f"{COORDINATOR}.end: self._log_of(state.transactional_id).sync()": "CompactWorkload",
-    f"{COORDINATOR}._settle: self._sync(sorted(known.marked, key=lambda partition: partition.key))": "StoreWorkload(2)",
+    f"{COORDINATOR}._settle: self._sync(sorted(entry.marked, key=lambda partition: partition.key))": "StoreWorkload(2)",
     f"{COORDINATOR}._settle: self._log_of(completed.transactional_id).sync()": "CompactWorkload",
     "write/active_segment.py ActiveSegment.open: disk().sync_folder(self._folder)": "PartitionWorkload(commit)",
     "write/metadata_writer.py MetadataLogWriter.__init__: disk().make_folder(self._folder)": "MetadataWorkload(commit)",
