@@ -27,7 +27,7 @@ SOURCES = {
     "torn": "damaged/truncated_in_last_records/log",
 }
 IN_PART = {"codecs": ("codec-lz4-0", "codec-mixed-0"), "tiered": ("logs", "tier")}
-WITH_FAULTS = ("damaged", "hanging", "salvage")
+WITH_FAULTS = ("damaged", "future", "hanging", "salvage")
 MOST_BYTES = 400_000
 
 

@@ -23,6 +23,7 @@ from kraftlog.disk import remote_files
 from kraftlog.disk.remote_files import RemoteFile
 from kraftlog.disk.remote_path import RemotePath, log_path
 from kraftlog.errors import CorruptRecordError, Fault
+from kraftlog.notes import Notes
 from kraftlog.read.log_pass import Pass
 from kraftlog.read.records import read_range
 from kraftlog.tables.all_tables import TABLES
@@ -55,7 +56,7 @@ def rows_of(log: Log, table: str, **options: Any) -> list[dict[str, Any]]:
 def records(log: Log, options: ReadOptions, range_bytes: int | None) -> tuple[pa.Table, list[Fault], list[str]]:
     """Read records range by range, each as if it had been sent to another process."""
     faults: list[Fault] = []
-    notes: list[str] = []
+    notes = Notes()
     arrow_schema = schema.RECORDS.select(RECORD_COLUMNS)
     parts = [
         pickle.dumps(part) for part in log.ranges(RECORD_COLUMNS, Pass(options, faults, notes, range_bytes=range_bytes))
@@ -100,7 +101,7 @@ def test_read_committed_from_the_files_beside(store: ObjectStore, golden: dict[s
         for folder in sorted((GOLDEN / scenario / "log").glob("*-[0-9]*")):
             log = kraftlog.open(f"{golden[scenario]}/{folder.name}", storage_options=store.options)
             closed = [segment.path.name for segment in log.found.segments[:-1]]
-            notes: list[str] = []
+            notes = Notes()
             store.forget()
             parts = list(log.ranges(["offset"], Pass(ReadOptions(isolation_level="read_committed"), notes=notes)))
             assert len(parts) <= len(log.found.segments)

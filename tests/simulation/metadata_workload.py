@@ -16,20 +16,18 @@ from kraftlog.disk.disk import disk
 from kraftlog.errors import InvalidTransactionStateError
 from kraftlog.write.leadership import PARTITION_METADATA
 from metadata_oracle import visible
+from topic_record import topic_record
 
 LOGS = Path("/sim/kraft")
 FOLDER = LOGS / "__cluster_metadata-0"
 FIRST_EPOCH = 9  # of all recoveries: a second one begins no epoch
-TOPIC_RECORD = b"\x01\x02\x00"  # frame version, type, version
-LAST = TOPIC_RECORD + b"\x05last" + bytes(17)  # what a recovery appends, unless one before it did
+LAST = topic_record("last")  # what a recovery appends, unless one before it did
 OPTIONS: dict[str, Any] = {"max_batch_bytes": 700, "segment_bytes": 1500}
 
 
 def record(number: int, size: int) -> bytes:
-    """Return a TopicRecord with a name of so many bytes, since ``verify`` reads messages; the id is zero."""
-    length = size + 1
-    varint = bytes([length]) if length < 0x80 else bytes([length & 0x7F | 0x80, length >> 7])
-    return TOPIC_RECORD + varint + f"{number:x}".zfill(size).encode() + bytes(17)
+    """Return a record whose name has so many bytes."""
+    return topic_record(f"{number:x}".zfill(size))
 
 
 class MetadataWorkload(Workload):

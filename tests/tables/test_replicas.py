@@ -265,7 +265,13 @@ def in_each_door(paths: Sequence[Path], table: str, topic_ids: Sequence[str], cl
     given += [] if cluster_id is None else ["--cluster-id", cluster_id]
     with TemporaryDirectory() as folder:
         output = f"{folder}/rows.arrows"
-        command = [table.replace("_", "-"), *map(str, paths), *given, "--columns", ",".join(columns)]
+        command = [
+            "verify" if table == "errors" else table.replace("_", "-"),
+            *map(str, paths),
+            *given,
+            "--columns",
+            ",".join(columns),
+        ]
         CliRunner().invoke(commands, [*command, "--format", "arrow", "--output", output], catch_exceptions=False)
         found.append(pa.ipc.open_stream(output).read_all().to_pylist())
     options = {"paths": ",".join(map(str, paths)), "table": table, "onError": "skip", "columns": ",".join(columns)}

@@ -23,6 +23,7 @@ from kraftlog.write.log_options import LogOptions
 from kraftlog.write.partition_log import PartitionLog
 from kraftlog.write.recovery_points import RecoveryPoint
 from metadata_oracle import visible
+from topic_record import topic_record
 
 OPTIONS = {"max_batch_bytes": 150, "segment_bytes": 300, "fsync": "commit"}
 APPENDS = 8  # with these options two or three of them fill a segment
@@ -33,8 +34,8 @@ FAULTS = {
 }
 
 
-def record(number: int) -> bytes:
-    return b"\x01\x02\x00" + number.to_bytes(2, "big") + bytes(20)
+def record(number: int, size: int = 22) -> bytes:
+    return topic_record(f"{number}".zfill(size))
 
 
 def full(number: int) -> Callable[[Step], BaseException | None]:
@@ -176,11 +177,11 @@ def test_a_hole_in_what_was_not_acknowledged(tmp_path: Path, damage: Callable[[P
     """The pages of a transaction that was under way reach the disk in any order."""
     folder = tmp_path / "__cluster_metadata-0"
     writer = open_for_test(folder, 1)
-    acknowledged = [record(number) * 30 for number in range(9)]
+    acknowledged = [record(number, 1200) for number in range(9)]
     for value in acknowledged:
         writer.append([value])
     size = writer._log._segment.state.size
-    writer.transaction("large").append([record(number) * 30 for number in range(50)])
+    writer.transaction("large").append([record(number, 1200) for number in range(50)])
     (path,) = folder.glob("*.log")
     assert path.stat().st_size > size + 5 * 4096
     stop(writer)
@@ -203,7 +204,7 @@ def test_damage_in_what_was_acknowledged(
     folder = tmp_path / "__cluster_metadata-0"
     writer = open_for_test(folder, 1)
     for number in range(50):
-        writer.append([record(number) * 30])
+        writer.append([record(number, 1200)])
     end(writer)
     (path,) = folder.glob("*.log")
     damage(path, 2)

@@ -15,6 +15,7 @@ from kraftlog import InvalidRecordError, InvalidTransactionStateError, MetadataL
 from kraftlog.codec.metadata_markers import read_marker
 from kraftlog.disk.lock import LogDirectoryLockedError
 from metadata_oracle import records, visible
+from topic_record import topic_record
 
 RECORD = b"\x01\x02\x00"
 
@@ -318,7 +319,7 @@ def test_damage_that_is_not_torn_is_left_to_recover(folder: Path):
 def test_index_files_are_those_of_a_rebuild(folder: Path):
     with MetadataLogWriter(folder, 1, segment_bytes=100_000, index_interval_bytes=1000) as writer:
         for _ in range(300):
-            writer.append([RECORD + bytes(700)])
+            writer.append([topic_record("x" * 683)])
     assert list(kraftlog.open(folder).verify()) == []
     sizes = {path.stem: path.stat().st_size for path in sorted(folder.glob("*.index"))}
     assert len(sizes) == 3
