@@ -157,12 +157,35 @@ def test_events_of_one_kind(kraftlog_command: Command) -> None:
     assert {row["event"] for row in rows} == {"broker"}
 
 
+def test_topics_without_their_partitions(kraftlog_command: Command) -> None:
+    """The number of partitions is not known, and is not said to be 0."""
+    done = kraftlog_command("changes", METADATA, "--kind", "topic")
+    every = kraftlog_command("changes", METADATA).stdout.splitlines()
+    created = [line for line in every if re.search(r"topics? .*(created|deleted)", line)]
+    expected = [re.sub(r"(created|deleted),.*?(?=: | @)", r"\1", line) for line in created]
+    assert done.stdout.splitlines() == expected
+    assert len(created) > 5
+    assert '"partitions":null' in kraftlog_command("changes", METADATA, "--kind", "topic", "--format", "jsonl").stdout
+
+
+@pytest.mark.parametrize("options", [(), ("--fields",)], ids=str)
+def test_the_last_events_as_text(kraftlog_command: Command, options: tuple[str, ...]) -> None:
+    every = kraftlog_command("changes", METADATA, *options).stdout
+    last = kraftlog_command("changes", METADATA, *options, "--tail", 2).stdout
+    starts = [at.start() for at in re.finditer("^@" if options else "^2", every, re.MULTILINE)]
+    assert last == every[starts[-2] :]
+    assert kraftlog_command("changes", METADATA, *options, "--tail", 0).stdout == ""
+
+
 def test_wrong_usage(kraftlog_command: Command) -> None:
     for options, words in (
         (("--include-image",), "--include-image requires --fields"),
         (("--show-secrets", "--format", "jsonl"), "--show-secrets requires --fields and a format with rows"),
         (("--show-secrets", "--fields"), "--show-secrets requires --fields and a format with rows"),
         (("--follow", "--fields"), "--follow shows events as text on standard output"),
+        (("--follow", "--tail", 1), "--follow shows events as text on standard output"),
+        (("--from", 100, "--to", 50), "--from, offset 100, is after --to, offset 50"),
+        (("--from", 100, "--to", 50, "--fields", "--format", "csv"), "--from, offset 100, is after --to, offset 50"),
         (("--columns", "offset"), "--columns does not go with --format text"),
         (("--kind", "none"), "'none' is not a kind of change"),
     ):

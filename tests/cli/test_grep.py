@@ -89,6 +89,13 @@ def test_wrong_usage(kraftlog_command: Command):
         assert text in done.stderr
 
 
+def test_a_path_that_does_not_exist_is_named(kraftlog_command: Command):
+    """With a text and no path that exists, either may be the one that is mistyped."""
+    done = kraftlog_command("grep", "lambda", "no/such/log", "--count")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "expected one text and paths; there is no file or folder 'lambda' or 'no/such/log'" in done.stderr
+
+
 def test_a_text_and_paths_in_both_orders(kraftlog_command: Command, tmp_path: Any):
     """The text is the one argument that is no path; what was understood is said. Nothing found is exit code 1."""
     log, options = GOLDEN / "transactions" / "log", ("--columns", "topic,partition,offset", "-t", "orders")

@@ -191,7 +191,7 @@ def test_topics_and_configs() -> None:
     ]
     assert said(TOPIC, partition(0, 1), THEN, partition(1, 1), partition(2, 1)) == ["topic orders: 2 partitions added"]
     many = [("TopicRecord", {"name": f"t{at}", "topic_id": bytes([at]) * 16}) for at in range(5)]
-    assert said(*many) == ["5 topics created, 0 partitions: t0, t1, t2 and 2 more"]
+    assert said(*many) == ["5 topics created: t0, t1, t2 and 2 more"]
     assert said(config, other, THEN, *(("ConfigRecord", one[1] | {"value": "2"}) for one in (config, other))) == [
         "config of TOPIC orders, TOPIC events: retention.ms 1 -> 2"
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import deque
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from itertools import islice
@@ -95,11 +96,14 @@ def command(
         raise click.UsageError("--include-image requires --fields")
     if show_secrets and (is_text or not shows_fields):
         raise click.UsageError("--show-secrets requires --fields and a format with rows, such as --format jsonl")
-    if follows and (end is not None or strict or not is_text or shows_fields or output.path is not None):
+    is_limited = end is not None or output.tail is not None or strict
+    if follows and (is_limited or not is_text or shows_fields or output.path is not None):
         raise click.UsageError(
-            "--follow shows events as text on standard output; --fields, --to and --strict exclude it"
+            "--follow shows events as text on standard output; --fields, --to, --tail and --strict exclude it"
         )
     first, last = offset_of(log, start), offset_of(log, end)
+    if first is not None and last is not None and first > last:
+        raise click.UsageError(f"--from, offset {first}, is after --to, offset {last}")
     if shows_fields and not is_text:
         check_start(log.last_offset, first)
         bounds = {"start_offset": _after(first), "end_offset": _after(last), "include_image": include_image}
@@ -112,7 +116,7 @@ def command(
     if not follows:
         check_start(before.offset, first)
     if shows_fields:
-        steps = islice(_steps(log, before, last, faults, where, output, include_image=include_image), output.limit)
+        steps = _chosen(_steps(log, before, last, faults, where, output, include_image=include_image), output)
         texts = iter(list(steps)) if strict else steps
         refuse(faults, strict=strict)
         output.write_texts(texts)
@@ -127,7 +131,7 @@ def command(
         events = iter(list(events))
         refuse(faults, strict=True)
     if is_text:
-        output.write_texts(islice(lines(events, output.text_width), output.limit))
+        output.write_texts(_chosen(lines(events, output.text_width), output))
     else:
         with output.open(TIMELINE.select(output.columns)) as writer:
             for rows in _tables(events):
@@ -135,6 +139,10 @@ def command(
                 if writer.is_full:
                     break
     sys.exit(report_faults(faults, listed_by=None))
+
+
+def _chosen(texts: Iterable[str], output: Output) -> Iterator[str]:
+    return islice(texts, output.limit) if output.tail is None else iter(deque(texts, output.tail))
 
 
 def _after(offset: int | None) -> int | None:

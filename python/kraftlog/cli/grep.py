@@ -106,6 +106,9 @@ def _grep(paths: LogPaths, output: Output, counts: bool, **given: Any) -> None:
         print(f"searching for {text!r} in keys, values and headers of {where}", file=sys.stderr)
         given["text"] = (*given["text"], text)
     if not any(given[name] for name in _WANTED):
+        missing = [repr(one) for one in rest if not _is_path(one)]
+        if len(missing) > 1:
+            raise click.UsageError(f"expected one text and paths; there is no file or folder {' or '.join(missing)}")
         raise click.UsageError(_NOTHING)
     if given["key_partitions"] is not None and (not given["key_equals"] or given["invert"] or given["any_of"]):
         raise click.UsageError("--key-partitions requires --key-equals and cannot be combined with --invert or --any")

@@ -118,8 +118,8 @@ class Burst:
             if len(topics) > SHOWN:
                 shown = f"{', '.join(list(topics)[:SHOWN])} and {len(topics) - SHOWN} more"
                 total = sum(counts.values())
-                message = f"{len(topics)} topics {verb}, {_partitions(total)}: {shown}"
-                yield Happening(min(topics.values()), max(topics.values()), "topic", message, partitions=total)
+                message = f"{len(topics)} topics {verb}{_with_partitions(total)}: {shown}"
+                yield Happening(min(topics.values()), max(topics.values()), "topic", message, partitions=total or None)
                 continue
             for topic, offset in topics.items():
                 configs = [
@@ -127,8 +127,8 @@ class Burst:
                     for row in self._rows(CONFIGS.kind)
                     if row["topic"] == topic and row["change"] == change == ADDED
                 ]
-                message = f"topic {topic} {verb}, {_partitions(counts[topic])}" + _listed(configs)
-                yield Happening(offset, offset, "topic", message, topic, partitions=counts[topic])
+                message = f"topic {topic} {verb}{_with_partitions(counts[topic])}" + _listed(configs)
+                yield Happening(offset, offset, "topic", message, topic, partitions=counts[topic] or None)
         topic_keys = {row["key"] for row in rows}
         for verb, partitions in (("added", self.created), ("removed", self.deleted)):
             others = {topic: counted for topic, counted in partitions.items() if topic not in topic_keys}
@@ -248,6 +248,11 @@ def _add(counts: dict[Any, Counted], more: Mapping[Any, Counted]) -> None:
             counts[key].add(counted)
         else:
             counts[key] = counted
+
+
+def _with_partitions(count: int) -> str:
+    """Return nothing for no partitions: only their topics were asked for."""
+    return f", {_partitions(count)}" if count else ""
 
 
 def _partitions(count: int) -> str:
