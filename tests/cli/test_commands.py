@@ -84,6 +84,16 @@ def test_dump_of_legacy_and_control(kraftlog_command):
     assert ' LeaderChange: {"version":0,"leaderId":28092,"voters":[{"voterId":64354' in raft
 
 
+@pytest.mark.parametrize("before_end", [5, 12, 13, 100])
+def test_verify_of_the_last_offsets(kraftlog_command, before_end: int):
+    """A negative start counts from the end, offset 18, as for other commands; the damaged batch has offset 5."""
+    log = GOLDEN / "damaged" / "bit_flip_payload" / "log"
+    done = kraftlog_command("verify", log, "--start-offset", -before_end, "--format", "jsonl")
+    same = kraftlog_command("verify", log, "--start-offset", max(18 - before_end, 0), "--format", "jsonl")
+    assert (done.returncode, done.stdout, done.stderr) == (same.returncode, same.stdout, same.stderr)
+    assert done.returncode == (1 if before_end > 12 else 0)
+
+
 def test_verify(kraftlog_command):
     sound = kraftlog_command("verify", GOLDEN / "transactions" / "log")
     assert (sound.returncode, sound.stderr) == (0, "88181 bytes in 9 segments: no errors\n")

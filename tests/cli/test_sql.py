@@ -39,6 +39,28 @@ def test_each_statement_of_a_line_shows_its_result() -> None:
     assert "b" in failed.stderr
 
 
+def test_a_file_takes_the_rows_of_one_query(tmp_path: Path) -> None:
+    """Statements that are not queries, such as create table, have no rows; those of a second query replace none."""
+    output = tmp_path / "rows.csv"
+    two = "select 1 as a; select 2 as b"
+    refused = sql(LOG, two, "--output", output, "--force")
+    assert (refused.returncode, output.exists()) == (2, False)
+    assert f"--output {output} takes the rows of one query, found 2" in refused.stderr
+    second = sql(LOG, "--output", output, "--force", given="select 1 as a;\nselect 2 as b;\n")
+    assert (second.returncode, output.read_text()) == (2, "a\n1\n")
+    others = "create table c as select count(*) as n from orders; set threads = 1; drop view orders; select n from c"
+    for query in (others, others.replace("select n from c", "pivot c on n using max(n) as m")):
+        done = sql(LOG, query, "--output", output, "--force")
+        assert (done.returncode, output.read_text().split()[1:]) == (0, ["207"]), done.stderr
+    assert sql(LOG, others, "--format", "csv").stdout == "n\n207\n"
+
+
+def test_columns_are_those_of_the_query() -> None:
+    refused = sql(LOG, "select 1 as a", "--columns", "a")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "No such option '--columns'" in refused.stderr
+
+
 def test_bytes_read() -> None:
     ended = sql(LOG, "--bytes-read", 'select count(*) as n from orders where partition = 0 and "offset" >= 102')
     assert ended.returncode == 0

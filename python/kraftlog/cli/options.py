@@ -406,6 +406,7 @@ def output_options(
     *,
     others: tuple[str, ...] = (),
     has_bytes: bool = False,
+    has_columns: bool = True,
     piped: str = "table",
 ) -> Callable[[Command], Command]:
     """Return the output options, which a command receives as one ``Output``.
@@ -418,6 +419,8 @@ def output_options(
         Other formats that only this command has.
     has_bytes : bool
         Whether rows have columns of bytes.
+    has_columns : bool
+        Whether columns can be chosen.
     piped : str
         The default format if standard output is not a terminal.
     """
@@ -432,7 +435,7 @@ def output_options(
         ),
         click.option("--output", type=click.Path(dir_okay=False), help="Output file; default: standard output."),
         FORCE,
-        click.option("--columns", type=Columns(), help="Columns to read, separated by commas."),
+        *([click.option("--columns", type=Columns(), help="Columns to read, separated by commas.")] * has_columns),
         click.option("-c", "--limit", type=click.IntRange(min=0), help="Show the first N rows."),
         click.option("--tail", type=click.IntRange(min=0), help="Show the last N rows."),
         click.option("--all", "shows_all", is_flag=True, help="Show all rows on a terminal; by default the first 100."),
@@ -448,6 +451,7 @@ def output_options(
 
 
 OUTPUT = output_options(has_bytes=True)
+OUTPUT_OF_QUERIES = output_options(has_bytes=True, has_columns=False)
 OUTPUT_OF_SENTENCES = output_options(SENTENCES)
 OUTPUT_OF_RECORDS = output_options(has_bytes=True, piped="jsonl")
 

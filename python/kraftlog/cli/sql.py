@@ -9,11 +9,12 @@ from typing import Any
 
 import click
 
-from kraftlog.cli.options import COMMITTED_ONLY, HEAL, IDENTITY, OUTPUT, TIER, given_identity, given_tier
+from kraftlog.cli.options import COMMITTED_ONLY, HEAL, IDENTITY, OUTPUT_OF_QUERIES, TIER, given_identity, given_tier
 from kraftlog.cli.output import Output
 from kraftlog.cli.progress import is_terminal, progress_bar
 from kraftlog.cli.redact import redaction_of, redacts
 from kraftlog.cli.report import report_faults
+from kraftlog.cli.target import is_standard_output
 from kraftlog.cli.typed import TYPED, typed_options
 from kraftlog.codec.options import ISOLATION_LEVELS
 from kraftlog.disk.disk import disk
@@ -38,7 +39,7 @@ EXIT_ERROR = 1
 @redacts
 @TIER
 @IDENTITY
-@OUTPUT
+@OUTPUT_OF_QUERIES
 @click.pass_context
 def sql(
     ctx: click.Context,
@@ -99,13 +100,17 @@ def sql(
         SqlSession(log, on_progress=count, **how) as session,
     ):
         is_prompt = query is None and is_terminal(sys.stdin)
-        has_failed = False
+        has_failed, queries = False, 0
         for text in [query] if query is not None else _statements():
             read = 0
             notes: list[str] = []
             try:
-                for statement in session.statements(text):
-                    _answer(session, statement, output)
+                statements = session.statements(text)
+                queries += sum(one.is_query for one in statements)
+                if queries > 1 and not is_standard_output(output.path):
+                    raise click.UsageError(f"--output {output.path} takes the rows of one query, found {queries}")
+                for statement in statements:
+                    _answer(session, statement.text, output)
                     notes += [note for note in session.notes if note not in notes]
                     faults += [fault for fault in session.faults if fault not in faults]
             except session.errors as error:

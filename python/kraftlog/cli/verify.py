@@ -16,6 +16,7 @@ from kraftlog.cli import options
 from kraftlog.cli.output import Output
 from kraftlog.cli.progress import progress_bar
 from kraftlog.cli.report import EXIT_FAULTS
+from kraftlog.cli.tables import Scan
 from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.discover import Discovery, LogPaths, each_path, expanded_paths
@@ -72,10 +73,11 @@ def verify(
     output.check({*log.folders, *(path.parent for path in files)})
     counts: Counter[str] = Counter()
     notes: list[str] = []
-    read = ERRORS.read_options(bounds)
+    scan = Scan.of(ERRORS, {"workers": workers, **bounds})
     with progress_bar(log.size_in_bytes, wanted=not no_progress and not output.is_paged) as bar:
-        of_files = chain.from_iterable(_faults_of(path, notes, strict=read.strict) for path in files)
-        faults = chain(of_files, log.verify(read, bar, notes, workers=workers), log.left_alone())
+        of_files = chain.from_iterable(_faults_of(path, notes, strict=scan.options.strict) for path in files)
+        of_logs = (one.verify(read, bar, notes, workers=workers) for one, read in scan.parts(log))
+        faults = chain(of_files, chain.from_iterable(of_logs), log.left_alone())
         with output.open(shown_columns) as writer:
             while some := list(islice(faults, FAULTS_AT_ONCE)):
                 counts.update(fault.error for fault in some)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import TracebackType
 from typing import Any, Self
@@ -33,6 +33,32 @@ from kraftlog.values.typed_options import ResolvedTypes, TypedOptions
 TOPICS, IMAGE = "topics", "image"  # schemas of SQL
 _TOPIC_COLUMNS = ("partition", "offset", "timestamp", "key", "value", "headers")
 _ROWS_AT_ONCE = 1 << 16
+_OF_NO_QUERY = (["Count"], ["Success"])  # columns that DuckDB has for statements without rows, such as create view
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement of SQL.
+
+    Attributes
+    ----------
+    text : str
+    kind : str
+        DuckDB's name of its kind, such as SELECT.
+    is_query : bool
+        Whether it has rows.
+    """
+
+    text: str
+    kind: str
+    is_query: bool
+
+    @classmethod
+    def of(cls, parsed: Any) -> Self:
+        """Return what DuckDB has parsed."""
+        results = [one.name for one in parsed.expected_result_type]
+        kind = parsed.type.name  # MULTI is a pivot, which may have any result
+        return cls(parsed.query, kind, results == ["QUERY_RESULT"] or kind == "MULTI")
 
 
 class SqlSession:
@@ -130,7 +156,7 @@ class SqlSession:
             self._connection.execute("set enable_external_access = false")
             self._connection.execute("set lock_configuration = true")
 
-    def statements(self, text: str) -> list[str]:
+    def statements(self, text: str) -> list[Statement]:
         """Return each statement of a text, in order.
 
         Raises
@@ -138,10 +164,12 @@ class SqlSession:
         duckdb.Error
             When it is no SQL.
         """
-        return [one.query for one in self._connection.extract_statements(text)]
+        return [Statement.of(one) for one in self._connection.extract_statements(text)]
 
     def query(self, text: str) -> pa.RecordBatchReader:
         """Run one query; its rows are read from the log as they are asked for.
+
+        Statements that are not queries, such as create view, have no columns.
 
         Raises
         ------
@@ -153,15 +181,17 @@ class SqlSession:
         for topic in [one for one in self._untyped if _names(text, one)]:
             self._untyped.remove(topic)
             self._give_types(topic)
-        kinds = {one.type.name for one in self._connection.extract_statements(text)}
-        self._has_other_names |= not kinds <= {"SELECT", "EXPLAIN"}
-        return self._rows_at_the_end(text) or self._rows(text)
+        statements = self.statements(text)
+        self._has_other_names |= not {one.kind for one in statements} <= {"SELECT", "EXPLAIN"}
+        rows = self._rows_at_the_end(text) or self._rows(text)
+        is_query = any(one.is_query for one in statements)
+        return rows if is_query or rows.schema.names not in _OF_NO_QUERY else _no_rows()
 
     def _rows(self, text: str, bounds: Bounds = NO_BOUNDS) -> pa.RecordBatchReader:
         self._streams.clear()
         self._bounds = bounds
         found = self._connection.sql(text)
-        return pa.RecordBatchReader.from_batches(pa.schema([]), []) if found is None else _reader(found)
+        return _no_rows() if found is None else _reader(found)
 
     def _rows_at_the_end(self, text: str) -> pa.RecordBatchReader | None:
         """Return the answer to a query for few offsets; None for other queries, and if it needs the whole log."""
@@ -283,6 +313,10 @@ class SqlSession:
         at = self._log.image(strict=False, heal=self._heal)
         self._image_faults = list(at.faults)
         return at.image
+
+
+def _no_rows() -> pa.RecordBatchReader:
+    return pa.RecordBatchReader.from_batches(pa.schema([]), [])
 
 
 def _reader(relation: Any) -> pa.RecordBatchReader:
