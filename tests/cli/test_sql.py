@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
+
+import pyarrow as pa
+import pytest
 
 import kraftlog
 from command_line import Done, run_command
 from golden_files import GOLDEN
+from kraftlog import schema
+from kraftlog.query.dataset import TableScanner
 from kraftlog.tables.all_tables import TABLES
 
 LOG = GOLDEN / "transactions" / "log"
@@ -59,6 +65,26 @@ def test_columns_are_those_of_the_query() -> None:
     refused = sql(LOG, "select 1 as a", "--columns", "a")
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "No such option '--columns'" in refused.stderr
+
+
+@pytest.mark.parametrize("is_opened", [False, True])
+def test_an_interrupt_while_the_log_is_read(monkeypatch: pytest.MonkeyPatch, is_opened: bool) -> None:
+    """DuckDB makes an error of its own of it."""
+
+    def interrupted(scanner: TableScanner) -> pa.RecordBatchReader:
+        def batches() -> Iterator[pa.RecordBatch]:
+            raise KeyboardInterrupt
+            yield
+
+        if not is_opened:
+            raise KeyboardInterrupt
+        return pa.RecordBatchReader.from_batches(schema.RECORDS.select(["partition"]), batches())
+
+    monkeypatch.setattr(TableScanner, "to_reader", interrupted)
+    done = sql(LOG, "select partition from orders")
+    assert (done.returncode, done.stdout, done.stderr.strip()) == (130, "", "kraftlog: interrupted")
+    other = sql(LOG, "select KeyboardInterrupt from orders")
+    assert (other.returncode, "Binder Error" in other.stderr) == (1, True)
 
 
 def test_bytes_read() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -26,6 +27,7 @@ from kraftlog.types import IsolationLevel
 
 PROMPT, CONTINUED = "kraftlog> ", "      ... "
 EXIT_ERROR = 1
+_INTERRUPTED = re.compile(r"(?:^|: )KeyboardInterrupt:?\s*\Z", re.MULTILINE)  # ends what DuckDB says of its source
 
 
 @click.command()
@@ -114,6 +116,8 @@ def sql(
                     notes += [note for note in session.notes if note not in notes]
                     faults += [fault for fault in session.faults if fault not in faults]
             except session.errors as error:
+                if _INTERRUPTED.search(str(error)):
+                    raise KeyboardInterrupt from None
                 print(str(error).strip(), file=sys.stderr)
                 has_failed = True
                 if not is_prompt:
