@@ -195,6 +195,7 @@ def test_offsets_that_are_gone(tmp_path: Path):
         ({"includeHeaders": "yes"}, "option includeHeaders is 'yes', not false or true"),
         ({"onError": "quarantine"}, "onError=quarantine and the option quarantinePath require each other"),
         ({"kafka.isolation.level": "dirty"}, "isolation_level 'dirty'"),
+        ({"filterPushdown": "true"}, "unknown option filterpushdown; there are assign, "),
         ({"startingOffset": "1"}, "unknown option startingoffset; there are assign, "),
         ({"subscribe": "a", "subscribePattern": "b"}, "options subscribe and subscribePattern exclude each other"),
         ({"subscribe": ""}, "option subscribe is empty"),
@@ -235,6 +236,12 @@ def test_offsets_that_are_gone(tmp_path: Path):
 def test_mistakes(options: dict[str, str], text: str):
     with pytest.raises(ValueError, match=text):
         rows(**{"path": str(CODECS), **options})
+
+
+def test_each_option_is_documented_once():
+    for options in ((*READING, *STREAMS), SINK):
+        names = [option.name for option in options]
+        assert sorted(set(names)) == sorted(names)
 
 
 def test_the_defaults_of_the_documentation_are_those():

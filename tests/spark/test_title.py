@@ -6,12 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from pyspark.sql.datasource import EqualTo, GreaterThan, In
 
 from golden_files import GOLDEN
 from kraftlog.spark.options import parse_request
 from kraftlog.spark.parts import plan_parts
-from kraftlog.spark.pushdown import narrowed
 from kraftlog.spark.title import title
 
 LOG = str(GOLDEN / "transactions" / "log")
@@ -40,14 +38,6 @@ def test_how_much_it_is():
     logs = [path.stat().st_size for path in Path(LOG).rglob("*.log")]
     expected = f"kraftlog records of {LOG}, {len(logs)} parts of {sum(logs)} bytes"
     assert title(request, plan_parts(request)) == expected
-
-
-def test_filters_that_were_pushed_down():
-    request = parse_request({"path": LOG})
-    filters = [EqualTo(("topic",), "orders"), In(("partition",), (0, 1)), GreaterThan(("offset",), 7)]
-    request = narrowed(request, filters)
-    expected = ", only topic in orders and partition in 0 1 and offset >= 7, "
-    assert expected in title(request, plan_parts(request))
 
 
 def test_no_password_is_shown():

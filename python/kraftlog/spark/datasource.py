@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +13,6 @@ from pyspark.sql.datasource import (
     DataSourceStreamReader,
     DataSourceStreamWriter,
     DataSourceWriter,
-    Filter,
     InputPartition,
 )
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -23,7 +22,6 @@ from kraftlog.spark.arrow_schema import arrow_schema_of
 from kraftlog.spark.options import parse_request
 from kraftlog.spark.packed_parts import packed
 from kraftlog.spark.part_partition import PartPartition
-from kraftlog.spark.pushdown import narrowed, spark_hands_filters_down
 from kraftlog.spark.request import Request
 from kraftlog.spark.task import plan_tasks, read_part
 from kraftlog.spark.title import title
@@ -34,7 +32,11 @@ _log = logging.getLogger("kraftlog.spark")
 
 
 class KraftlogReader(DataSourceReader):
-    """Reads the ranges of one request."""
+    """Reads the ranges of one request.
+
+    It takes no filters (``pushFilters``): Spark would keep the plan that they narrowed with the frame, and answer later
+    queries without filters from it.
+    """
 
     def __init__(self, request: Request, schema: StructType) -> None:
         self.request = request
@@ -60,15 +62,6 @@ class KraftlogReader(DataSourceReader):
                 yield pa.RecordBatch.from_arrays(batch.columns, schema=arrow_schema)
 
 
-class NarrowingReader(KraftlogReader):
-    """A reader that receives filters before it plans."""
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802  (Spark's name)
-        """Plan less by the filters; all of them are returned, for Spark to apply."""
-        self.request = narrowed(self.request, filters)
-        return filters
-
-
 class KraftlogSource(DataSource):
     """Kafka's log files as tables: segments, batches, records, messages, errors, and the tables of transactions.
 
@@ -88,9 +81,7 @@ class KraftlogSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a reader; the user's schema selects columns by name."""
-        request = self._request(schema, is_streaming=False)
-        takes_filters = request.takes_filters and spark_hands_filters_down()
-        return (NarrowingReader if takes_filters else KraftlogReader)(request, schema)
+        return KraftlogReader(self._request(schema, is_streaming=False), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  (Spark's name)
         """Return a reader of micro-batches."""

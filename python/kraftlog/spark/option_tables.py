@@ -61,13 +61,6 @@ READING = (
         "The other value is `read_committed`. `kafka.isolation.level` is an alias.",
     ),
     Option(
-        "filterPushdown",
-        "false",
-        "Whether filters on topic, partition, offset and timestamp narrow the plan, where Spark hands them down"
-        " (`spark.sql.python.filterPushdown.enabled`). Spark keeps the narrowed plan with the frame and uses it for"
-        " queries without filters too: set it on frames that serve one query.",
-    ),
-    Option(
         "time",
         "latest",
         "Of `partition_offsets`: `earliest`, `latest`, `max-timestamp`, milliseconds or RFC 3339: the first record then"
@@ -97,13 +90,6 @@ READING = (
         "Whether each partition of records and messages ends at the high watermark that the files prove; not of"
         " streams, which have `highWatermark`.",
     ),
-    Option("includeImage", "false", "Of `metadata_changes`: whether the first rows are what the log's snapshot holds."),
-    Option("salvage", "false", "Whether to search for batches behind damage that leaves no header to go on with."),
-    Option("showSecrets", "false", "Of messages: whether passwords and SCRAM credentials are shown."),
-    Option("checkCrc", "true", "Whether checksums are compared; of the table `batches` by default not."),
-    Option("maxDecompressedBytes", "268435456", "Most bytes that one batch may take after decompression."),
-    Option("definitions", None, "A folder of Kafka's JSON definitions of messages, in place of those of this package."),
-    Option("valueFormat", None, "What values are: `avro`, `json`, `string`, `long` ...; by the schema of planning."),
     Option("keyFormat", None, "The same of keys."),
     Option(
         "valueSchema",

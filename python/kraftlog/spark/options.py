@@ -102,7 +102,6 @@ def parse_request(options: Mapping[str, str], *, is_streaming: bool | None = Fal
         max_offsets_per_trigger=limit,
         min_offsets_per_trigger=least,
         max_trigger_delay_ms=_milliseconds(given, "maxTriggerDelay", DEFAULT_MAX_TRIGGER_DELAY),
-        takes_filters=flag(given, "filterPushdown", default=False),
         stops_at_high_watermark=flag(given, "highWatermark", default=False),
         quarantine=quarantine,
         options=read_options(

@@ -112,8 +112,7 @@ def plan_parts(request: Request, fold: Fold = in_threads) -> list[Part]:
     elif table.cut is TaskCut.REPLICAS:
         options = request.interval.of_fold(request.options, table)
         for of_partition in partition_replicas(log.found, request.columns, Pass(faults=faults)):
-            if request.narrowing.wants(*of_partition.of):
-                parts.append(Part(of_partition, options))
+            parts.append(Part(of_partition, options))
         if faults:
             parts.append(Part(WholePartition(()), options, tuple(faults)))
     else:
@@ -137,7 +136,6 @@ def _wanted(
     for group in by_partition(_files(request, log, notes).segments):
         options = request.interval.within(request.options, group)
         _check_is_there(request, group, options)
-        options = request.narrowing.within(options)
         yield group, options if ends is None else ends.within(group, options)
 
 
@@ -145,9 +143,6 @@ def _files(request: Request, log: Log, notes: list[str]) -> Discovery:
     """Return the files of what is asked for, with what lines lack from other replicas; notes receive what that is."""
     table = request.definition
     found = log.files_of(table)
-    if table.cut is not TaskCut.WHOLE:
-        wanted = [one for one in found.segments if request.narrowing.wants(one.topic, one.partition)]
-        found = replace(found, segments=wanted)
     if table.replicas is Replicas.LINE:
         notes.extend(log.lines.notes(heals=request.options.heal))
     return log.healed(found, request.options, notes) if table.replicas is Replicas.LINE else found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -28,9 +27,6 @@ from kraftlog.tables.stage import Redacted, Stage, through
 from kraftlog.tables.table import TaskCut
 from kraftlog.tables.typed_rows import Typed
 from kraftlog.tables.user_options import catalog_of
-
-if TYPE_CHECKING:
-    from pyarrow.compute import Expression
 
 
 def read(request: Request, part: Part, faults: list[Fault], notes: Notes | None = None) -> Iterator[pa.RecordBatch]:
@@ -106,8 +102,7 @@ def _read_partition(
         yield from errors_table(faults, request.schema.names).to_batches()
     elif segments:
         found = Discovery(segments=segments, metadata_log=list(work.metadata_log))
-        filter = request.narrowing.filter
-        yield from _scan(Log(found, catalog_of(request.definitions)), request, part, faults, notes, filter=filter)
+        yield from _scan(Log(found, catalog_of(request.definitions)), request, part, faults, notes)
 
 
 def _read_replicas(
@@ -119,10 +114,8 @@ def _read_replicas(
     yield rows
 
 
-def _scan(
-    log: Log, request: Request, part: Part, faults: list[Fault], notes: Notes, *, filter: Expression | None = None
-) -> Iterator[pa.RecordBatch]:
-    stream = log.scan(request.table, request.columns, part.options, filter=filter)
+def _scan(log: Log, request: Request, part: Part, faults: list[Fault], notes: Notes) -> Iterator[pa.RecordBatch]:
+    stream = log.scan(request.table, request.columns, part.options)
     yield from stream.batches()
     faults += stream.faults
     notes.add(stream.notes)

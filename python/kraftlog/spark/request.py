@@ -13,7 +13,6 @@ from kraftlog.layout.discover import Discovery
 from kraftlog.layout.identity import Identity
 from kraftlog.layout.tier.remote_tier import RemoteTier
 from kraftlog.schema import RECORDS
-from kraftlog.spark.narrowing import EVERYTHING, Narrowing
 from kraftlog.spark.offsets import Interval
 from kraftlog.spark.selection import Selection
 from kraftlog.spark.tables import library_columns, spark_names, spark_schema
@@ -54,14 +53,10 @@ class Request:
     quarantine : str or None
         A folder for the table ``errors`` of this read.
     options : ReadOptions
-    narrowing : Narrowing
-        The part of the log that Spark's filters can match.
     max_offsets_per_trigger, min_offsets_per_trigger : int or None
         Maximum offsets of a micro-batch, and the minimum that it waits for.
     max_trigger_delay_ms : int
         Maximum wait for the minimum.
-    takes_filters : bool
-        Whether Spark's filters may narrow it.
     stops_at_high_watermark : bool
         Whether a stream stops at the broker's high watermark.
     typed : ResolvedTypes or None
@@ -84,11 +79,9 @@ class Request:
     fail_on_data_loss: bool
     quarantine: str | None
     options: ReadOptions
-    narrowing: Narrowing = EVERYTHING
     max_offsets_per_trigger: int | None = None
     min_offsets_per_trigger: int | None = None
     max_trigger_delay_ms: int = 0
-    takes_filters: bool = False
     stops_at_high_watermark: bool = False
     typed: ResolvedTypes | None = None
     redaction: Redaction | None = field(default=None, repr=False)  # has a key

@@ -26,7 +26,7 @@ def title(request: Request, parts: Sequence[Part]) -> str:
     'kraftlog records of tests/golden/codecs/log, topics codec-lz4, offsets from 341, 1 part of 31990 bytes'
     """
     words = [f"kraftlog {request.table} of {_some(request.shown_paths)}"]
-    selection, narrowing, options = request.selection, request.narrowing, request.options
+    selection, options = request.selection, request.options
     if selection.topics is not None:
         words.append(f"topics {_some(selection.topics)}")
     if selection.pattern is not None:
@@ -41,21 +41,13 @@ def title(request: Request, parts: Sequence[Part]) -> str:
             words.append(f"{'times' if position.is_timestamp else 'offsets'} {word} {_place(position)}")
     if options.isolation_level != "read_uncommitted":
         words.append(options.isolation_level)
-    pushed = []
-    if narrowing.topics is not None:
-        pushed.append(f"topic in {_some(sorted(narrowing.topics))}")
-    if narrowing.partitions is not None:
-        pushed.append(f"partition in {_some(sorted(narrowing.partitions))}")
-    if narrowing.start_offset != -NO_BOUND:
-        pushed.append(f"offset >= {narrowing.start_offset}")
-    if narrowing.end_offset != NO_BOUND:
-        pushed.append(f"offset < {narrowing.end_offset}")
+    times = []
     if options.start_timestamp != -NO_BOUND:
-        pushed.append(f"timestamp >= {options.start_timestamp}")
+        times.append(f"timestamp >= {options.start_timestamp}")
     if options.end_timestamp != NO_BOUND:
-        pushed.append(f"timestamp < {options.end_timestamp}")
-    if pushed:
-        words.append(f"only {' and '.join(pushed)}")
+        times.append(f"timestamp < {options.end_timestamp}")
+    if times:
+        words.append(f"only {' and '.join(times)}")
     words.append(f"{len(parts)} part{'' if len(parts) == 1 else 's'} of {sum(map(size_of, parts))} bytes")
     return ", ".join(words)
 
