@@ -282,3 +282,19 @@ def test_zeros_are_as_good_as_no_bytes(tmp_path: Path) -> None:
 def test_empty_segments_of_kafkas_cleaner(of: str) -> None:
     log = kraftlog.open(GOLDEN / of / "log")
     assert "missing_batches" not in log.errors()["error"].to_pylist()
+
+
+def test_a_damaged_last_batch_stands_for_missing_ones_that_no_replica_has(tmp_path: Path) -> None:
+    """Its own offset is read from a replica, but its fault stays: without it nothing would say that others are lost."""
+    paths = [tmp_path / "a", tmp_path / "b"]
+    for path, left, damaged in zip(paths, (2, 10), (1, 3), strict=True):
+        folder = write(path)
+        truncate(folder, left)
+        file = folder / f"{SECOND}.log"
+        data = bytearray(file.read_bytes())
+        data[damaged * SIZE + SIZE - 1] ^= 1
+        file.write_bytes(data)
+    (paths[0] / "meta.properties").write_text("node.id=1\n")
+    stream = kraftlog.open(paths).records(["offset"])
+    assert stream.to_table()["offset"].to_pylist() == [offset for offset in range(RECORDS) if offset != 13]
+    assert [fault.error for fault in stream.faults] == ["bad_crc"]

@@ -21,7 +21,7 @@ from kraftlog.layout.segment import Segment
 from kraftlog.read.held_offsets import OffsetSet, Stretch, lacks_records
 from kraftlog.read.lineage import NO_EPOCH
 from kraftlog.read.partitions import Partition, Replica
-from kraftlog.read.segment_end import MISSING_BATCHES, end_fault
+from kraftlog.read.segment_end import MISSING_BATCHES, end_fault, evidence_of_batches
 from kraftlog.read.segment_reader import scanned, segment_file
 from kraftlog.topics import CLUSTER_METADATA
 
@@ -405,7 +405,7 @@ class _Source:
 
 def _joined(partition: Partition, filled: Sequence[_Filled]) -> HealedLine:
     pieces = _Pieces(partition, [graft for one in filled if one.gap.is_before for graft in one.grafts])
-    for gap, grafts, replaced, is_healed, _ in filled:
+    for gap, grafts, replaced, is_healed, missing in filled:
         if gap.before is not None:
             ends_there = (replaced["start"] == replaced["end"]) & (replaced["segment"] == gap.before["segment"])
             pieces.read_to(gap.before, has_all=is_healed or bool(ends_there.any()))
@@ -414,8 +414,18 @@ def _joined(partition: Partition, filled: Sequence[_Filled]) -> HealedLine:
             pieces.skip_to(gap.after)
             continue
         for damaged in replaced:  # other damage is read as it is without other replicas: it is a fault
-            pieces.skip(damaged)
+            if not _hides_missing(damaged, partition.segments[damaged["segment"]], missing):
+                pieces.skip(damaged)
     return HealedLine(pieces.all(), tuple(graft for one in filled for graft in one.grafts))
+
+
+def _hides_missing(damaged: np.void, segment: Segment, missing: Sequence[Stretch]) -> bool:
+    """Whether a damaged batch is the last one of a file, and its fault stands for later offsets that no replica has."""
+    if not damaged["start"] < damaged["end"] == segment.size:
+        return False
+    behind = OffsetSet([one.first_offset for one in missing], [one.end_offset for one in missing])
+    stretches = behind.within(int(damaged["end_offset"]), segment.end_offset or 0)
+    return any(evidence_of_batches(segment, *one, is_empty=False) is not None for one in stretches)
 
 
 class _Pieces:

@@ -94,7 +94,7 @@ def _missing_batches(
     options = options.from_log_start(segment.log_start_offset)
     if not (first_offset < end_offset and first_offset < options.end_offset and options.start_offset < end_offset):
         return None
-    evidence = _evidence(segment, first_offset, end_offset, is_empty=not position)
+    evidence = evidence_of_batches(segment, first_offset, end_offset, is_empty=not position)
     if evidence is None:
         return None
     last_offset = end_offset - 1
@@ -104,7 +104,7 @@ def _missing_batches(
     return located(segment, Fault(MISSING_BATCHES, message, position, 0, first_offset))
 
 
-def _evidence(segment: Segment, first_offset: int, end_offset: int, *, is_empty: bool) -> str | None:
+def evidence_of_batches(segment: Segment, first_offset: int, end_offset: int, *, is_empty: bool) -> str | None:
     """Return what shows that a segment had batches with some offsets; None if nothing does.
 
     After the recovery point, index files of a log that was cleaned may be older than the cleaning. Without the
