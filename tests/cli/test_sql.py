@@ -67,22 +67,24 @@ def test_columns_are_those_of_the_query() -> None:
     assert "No such option '--columns'" in refused.stderr
 
 
-@pytest.mark.parametrize("is_opened", [False, True])
-def test_an_interrupt_while_the_log_is_read(monkeypatch: pytest.MonkeyPatch, is_opened: bool) -> None:
+@pytest.mark.parametrize("rows_before", [-1, 0, 1_000_000])
+def test_an_interrupt_while_the_log_is_read(monkeypatch: pytest.MonkeyPatch, rows_before: int) -> None:
     """DuckDB makes an error of its own of it."""
 
     def interrupted(scanner: TableScanner) -> pa.RecordBatchReader:
         def batches() -> Iterator[pa.RecordBatch]:
+            for _ in range(0, rows_before, 10_000):
+                yield pa.record_batch({"partition": pa.array([7] * 10_000, pa.int32())})
             raise KeyboardInterrupt
-            yield
 
-        if not is_opened:
+        if rows_before < 0:
             raise KeyboardInterrupt
         return pa.RecordBatchReader.from_batches(schema.RECORDS.select(["partition"]), batches())
 
     monkeypatch.setattr(TableScanner, "to_reader", interrupted)
-    done = sql(LOG, "select partition from orders")
-    assert (done.returncode, done.stdout, done.stderr.strip()) == (130, "", "kraftlog: interrupted")
+    done = sql(LOG, "select partition from orders", "--format", "csv")
+    assert (done.returncode, done.stderr.strip()) == (130, "kraftlog: interrupted")
+    assert ("7" in done.stdout) == (rows_before > 0)
     other = sql(LOG, "select KeyboardInterrupt from orders")
     assert (other.returncode, "Binder Error" in other.stderr) == (1, True)
 

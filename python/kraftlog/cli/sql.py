@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import click
@@ -112,12 +112,11 @@ def sql(
                 if queries > 1 and not is_standard_output(output.path):
                     raise click.UsageError(f"--output {output.path} takes the rows of one query, found {queries}")
                 for statement in statements:
-                    _answer(session, statement.text, output)
+                    with _interrupts():
+                        _answer(session, statement.text, output)
                     notes += [note for note in session.notes if note not in notes]
                     faults += [fault for fault in session.faults if fault not in faults]
             except session.errors as error:
-                if _INTERRUPTED.search(str(error)):
-                    raise KeyboardInterrupt from None
                 print(str(error).strip(), file=sys.stderr)
                 has_failed = True
                 if not is_prompt:
@@ -139,6 +138,17 @@ def _is_query(text: str) -> bool:
         return disk().entry(log_path(text)) is None
     except OSError:
         return True
+
+
+@contextmanager
+def _interrupts() -> Iterator[None]:
+    """Raise what DuckDB, or Arrow while rows are fetched, has made an error of its own."""
+    try:
+        yield
+    except Exception as error:
+        if _INTERRUPTED.search(str(error)):
+            raise KeyboardInterrupt from None
+        raise
 
 
 def _answer(session: SqlSession, text: str, output: Output) -> None:
