@@ -17,6 +17,7 @@ _DAY = re.compile(r"(today|yesterday)(?:\s+(\d{1,2}:\d{2}(?::\d{2})?))?", re.ASC
 _SECONDS = re.compile(r"@(\d+(?:\.\d+)?)", re.ASCII)
 _MILLISECONDS = re.compile(r"(\d+)(ms)?", re.ASCII)
 _LIKE_SECONDS = range(10**9, 10**11)  # as seconds these begin in 2001, and as milliseconds they end in 1973
+_LIKE_MILLISECONDS = range(10**12, 10**13)  # 2001 to 2286; in microseconds these are after the year 33658
 
 
 def milliseconds(moment: TimestampLike, now: int | None = None) -> int:
@@ -27,15 +28,15 @@ def milliseconds(moment: TimestampLike, now: int | None = None) -> int:
     moment : datetime, str or int
         Text is ISO 8601, a date alone too; ``now``, ``today`` or ``yesterday``, with a time of day if wanted; a span
         before now such as ``-90s`` or ``-1d12h``; ``@`` and seconds; or milliseconds. Without a zone it is UTC, as a
-        datetime without one is. An integer is milliseconds. A number that looks like seconds is refused, unless it ends
-        in ``ms``.
+        datetime without one is. An integer is milliseconds. A number that looks like seconds, microseconds or
+        nanoseconds is refused, unless it ends in ``ms``.
     now : int, optional
         The time that spans and days are counted from, by default that of the clock.
 
     Raises
     ------
     ValueError
-        When a text is no time, or a number looks like seconds.
+        When a text is no time, or a number looks like another unit.
     TypeError
         When it is of another type.
 
@@ -107,6 +108,12 @@ def _of_datetime(moment: datetime) -> int:
 
 
 def _checked(number: int) -> int:
+    for unit, finer in (("nanoseconds", 1_000_000), ("microseconds", 1000)):
+        if number // finer in _LIKE_MILLISECONDS:
+            raise ValueError(
+                f"timestamp {number} looks like {unit} of {text_of(number // finer)}: give {number // finer}, or"
+                f" '{number}ms'"
+            )
     if number in _LIKE_SECONDS:
         raise ValueError(
             f"timestamp {number} looks like seconds of {text_of(number * 1000)}: give {number}000, or '{number}ms'"

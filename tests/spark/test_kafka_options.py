@@ -224,6 +224,35 @@ def test_offsets_that_are_gone(tmp_path: Path):
         ({"startingOffsetsByTimestamp": "latest"}, "option startingOffsetsByTimestamp is 'latest', not like"),
         ({"startingOffsetsByTimestampStrategy": "first"}, "Strategy is 'first', not error or latest"),
         ({"subscribe": "codec-lz4", "startingOffsets": "752"}, "asks for offset 752, but the log ends at 751"),
+        ({"startingOffsets": "9", "endingOffsets": "4"}, "^the start offset 9 is after the end offset 4"),
+        (
+            {"startingOffsets": '{"codec-lz4": {"0": 9}}', "endingOffsets": "4"},
+            "^codec-lz4-0: the start offset 9 is after the end offset 4",
+        ),
+        (
+            {"startingOffsets": "earliest", "startingTimestamp": "5", "endingTimestamp": "4"},
+            "^the start timestamp 5 is after the end timestamp 4",
+        ),
+        (
+            {
+                "startingOffsetsByTimestamp": '{"a": {"0": 3, "1": 6}}',
+                "endingOffsetsByTimestamp": '{"a": {"0": 3, "1": 5}, "b": {"0": 1}}',
+            },
+            "^a-1: the start timestamp 6 is after the end timestamp 5",
+        ),
+        ({"startTimestamp": "5", "endTimestamp": "4"}, "the start time .* is after the end time"),
+        (
+            {"startTimestamp": "1795229677788123456"},
+            "option startTimestamp: timestamp 1795229677788123456 looks like nanoseconds of 2026-11-21T02:54:37.788Z",
+        ),
+        (
+            {"endingTimestamp": "1795229677788000"},
+            "option endingTimestamp: timestamp 1795229677788000 looks like microseconds of .* give 1795229677788, or",
+        ),
+        (
+            {"startingOffsetsByTimestamp": '{"codec-lz4": {"0": 1795229677}}'},
+            "option startingOffsetsByTimestamp: timestamp 1795229677 looks like seconds",
+        ),
         ({"minPartitions": "\u00b2"}, "option minPartitions is '\u00b2', not a positive number"),
         ({"rangeBytes": "1t"}, "option rangeBytes is '1t', not a size such as"),
         ({"minOffsetsPerTrigger": "5", "maxOffsetsPerTrigger": "4"}, "minOffsetsPerTrigger is 5, more than maxOffsets"),

@@ -205,3 +205,19 @@ def test_what_cannot_be_read_is_there(tmp_path: Path, monkeypatch: pytest.Monkey
         assert "no topic" not in done.stderr
     absent = run_command("records", tmp_path / "log", "-t", "absent")
     assert (absent.returncode, "no topic 'absent'" in absent.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("number", "unit"), [(1_795_248_000_123_456, "microseconds"), (1_795_248_000_123_456_789, "nanoseconds")]
+)
+def test_a_number_of_a_finer_unit_is_refused(number: int, unit: str):
+    text = f"{number} looks like {unit} of 2026-11-21T08:00:00.123Z: give 1795248000123, or '{number}ms'"
+    for moment in (number, str(number)):
+        with pytest.raises(ValueError, match=text):
+            milliseconds(moment)
+    assert milliseconds(f"{number}ms") == number
+
+
+def test_numbers_between_the_units_are_milliseconds():
+    for number in (10**13, 10**15 - 1, 10**16, 10**18 - 1, 10**19, 2**63 - 1):
+        assert milliseconds(number) == number

@@ -21,6 +21,7 @@ from kraftlog.read.segment_reader import segment_headers
 from kraftlog.tables.all_tables import TABLES
 from kraftlog.tables.log import Log
 from kraftlog.tables.table import Table
+from kraftlog.times import milliseconds
 
 EARLIEST, LATEST = -2, -1
 MOST = 2**63 - 1  # the maximum of offsets and timestamps
@@ -52,6 +53,10 @@ class Position:
     def mentions(self, place: int) -> bool:
         """Whether it is ``EARLIEST`` or ``LATEST`` anywhere."""
         return not self.is_timestamp and place in (self.each.values() if self.each else (self.everywhere,))
+
+    def at(self, partition: Partition) -> int:
+        """Return the place that is set for a partition."""
+        return self.each.get(partition, self.everywhere)
 
     def of(self, topic: str | None, partition: int | None, segments: list[Segment]) -> int:
         """Return the offset in one partition, ``EARLIEST`` or ``LATEST``.
@@ -95,6 +100,25 @@ class Interval:
             end_offset=NO_BOUND if end == LATEST else -NO_BOUND if end == EARLIEST else end,
         )
 
+    def check_order(self) -> None:
+        """Raise when it starts after its end, as far as the options tell that.
+
+        Raises
+        ------
+        ValueError
+            Names both places, and the partition.
+        """
+        start, end = self.starting, self.ending
+        if start.is_timestamp != end.is_timestamp:
+            return
+        kind = "timestamp" if start.is_timestamp else "offset"
+        for partition in sorted(
+            start.each.keys() & end.each.keys() if start.each and end.each else start.each or end.each
+        ):
+            _check_order(f"{partition[0]}-{partition[1]}: the", kind, start.at(partition), end.at(partition))
+        if not start.each and not end.each:
+            _check_order("the", kind, start.everywhere, end.everywhere)
+
     def of_fold(self, options: ReadOptions, table: Table) -> ReadOptions:
         """Return the options of a table that is folded over all partitions: it ends at one offset, or at the end.
 
@@ -134,6 +158,11 @@ class Interval:
         missing = sorted(f"{topic}-{partition}" for topic, partition in given - there)
         if missing:
             raise ValueError(f"offsets are set for {', '.join(missing)}, which the job does not read")
+
+
+def _check_order(which: str, kind: str, start: int, end: int) -> None:
+    if start > end >= 0:
+        raise ValueError(f"{which} start {kind} {start} is after the end {kind} {end}")
 
 
 def first_offset_at(segments: list[Segment], timestamp: int) -> int | None:
@@ -180,7 +209,9 @@ def parse_interval(given: Mapping[str, str], *, is_streaming: bool = False) -> I
         raise ValueError("option startingOffsets: a batch cannot start at the latest offset")
     if ending.mentions(EARLIEST):
         raise ValueError("option endingOffsets: nothing lies before the earliest offset")
-    return Interval(starting, ending)
+    interval = Interval(starting, ending)
+    interval.check_order()
+    return interval
 
 
 def _position(given: Mapping[str, str], side: str, default: Position) -> Position:
@@ -211,7 +242,15 @@ def _number(name: str, text: str) -> int:
         raise ValueError(f"option {name} is {text!r}, not {form}")
     if int(text) > MOST:
         raise ValueError(f"option {name} is {text}, more than {MOST}")
-    return int(text)
+    return _checked(name, int(text))
+
+
+def _checked(name: str, number: int) -> int:
+    """Return a number; one of an option of timestamps has to be milliseconds."""
+    try:
+        return milliseconds(number) if name.endswith("Timestamp") else number
+    except ValueError as error:
+        raise ValueError(f"option {name}: {error}") from None
 
 
 def is_number(text: str) -> bool:
@@ -228,4 +267,4 @@ def _json(name: str, text: str) -> dict[Partition, int]:
     least, example = (0, '{"0": 1767225600000}') if name.endswith("Timestamp") else (EARLIEST, '{"0": 23, "1": -2}')
     if not places or any(type(place) is not int or not least <= place <= MOST for place in places.values()):
         raise ValueError(f'option {name} is {text!r}, not like {{"orders": {example}}}')
-    return places
+    return {partition: _checked(name, place) for partition, place in places.items()}
