@@ -17,7 +17,7 @@ _DAY = re.compile(r"(today|yesterday)(?:\s+(\d{1,2}:\d{2}(?::\d{2})?))?", re.ASC
 _SECONDS = re.compile(r"@(\d+(?:\.\d+)?)", re.ASCII)
 _MILLISECONDS = re.compile(r"(\d+)(ms)?", re.ASCII)
 _LIKE_SECONDS = range(10**9, 10**11)  # as seconds these begin in 2001, and as milliseconds they end in 1973
-_LIKE_MILLISECONDS = range(10**12, 10**13)  # 2001 to 2286; in microseconds these are after the year 33658
+_LIKE_MILLISECONDS = range(10**12, 8 * 10**12)  # 2001 to 2223; the largest number of 64 bits stands for no bound
 
 
 def milliseconds(moment: TimestampLike, now: int | None = None) -> int:

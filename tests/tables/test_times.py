@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import kraftlog
 from command_line import run_command
 from golden_files import GOLDEN
 from kraftlog.disk.disk import Disk
+from kraftlog.spark.offsets import Position
 from kraftlog.spark.options import parse_request
 from kraftlog.times import milliseconds, text_of
 
@@ -98,9 +100,13 @@ def test_bounds_that_mean_nothing_are_refused_in_spark(options: dict[str, str], 
 
 
 def test_an_inverted_range_of_offsets_in_spark():
-    request = parse_request({"path": str(ORDERS), "startingOffsets": "9", "endingOffsets": "8"})
+    given = {"path": str(ORDERS), "startingOffsets": "9", "endingOffsets": "8"}
+    with pytest.raises(ValueError, match="^the start offset 9 is after the end offset 8"):
+        parse_request(given)
+    request = parse_request({**given, "startingOffsets": "8"})
+    interval = replace(request.interval, starting=Position(9))
     with pytest.raises(ValueError, match="orders-0: the start offset 9 is after the end offset 8"):
-        request.interval.within(request.options, kraftlog.open(ORDERS).found.segments)
+        interval.within(request.options, kraftlog.open(ORDERS).found.segments)
 
 
 def test_equal_bounds_are_an_empty_range():
