@@ -12,6 +12,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 import kraftlog
+from golden_files import GOLDEN
 from kraftlog.codec.options import ReadOptions
 from kraftlog.codec.partitioner import partition_for_key
 from kraftlog.spark.paths import local_folder
@@ -91,6 +92,22 @@ def test_what_spark_wrote_spark_reads(spark, tmp_path: Path):
     assert_sound(directory)
 
 
+def test_a_log_is_copied_with_the_columns_that_the_source_has(spark, tmp_path: Path):
+    """Offsets and timestamp types of the source are those of its log: the copy has its own."""
+    source, options = str(GOLDEN / "transactions" / "log"), {"subscribe": "orders", "includeHeaders": "true"}
+    columns = ["partition", "key", "value", "headers", "timestamp"]
+    expected = kraftlog.open(source, topics=["orders"]).records(columns).to_table().to_pylist()
+    write(spark.read.format("kraftlog").options(**options).load(source), tmp_path / "jobs", topic="copied")
+    stream = spark.readStream.format("kraftlog").options(**options, startingOffsets="earliest").load(source)
+    writer = stream.writeStream.format("kraftlog").option("topic", "copied").trigger(availableNow=True)
+    writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+    run_to_its_end(lambda: writer.start(str(tmp_path / "streams")))
+    for directory in (tmp_path / "jobs", tmp_path / "streams"):
+        found = [row for row in committed(directory, ["topic", *columns]) if row.pop("topic") == "copied"]
+        assert sorted(found, key=repr) == sorted(expected, key=repr)
+        assert_sound(directory)
+
+
 def test_rows_without_keys_come_to_all_partitions(spark, tmp_path: Path):
     before = datetime.now(UTC)
     write(spark.range(40000).selectExpr("string(id) value").coalesce(1), tmp_path, topic="t", partitions='{"t": 3}')
@@ -161,12 +178,16 @@ def test_a_job_that_happens_once(spark, tmp_path: Path):
     ("select", "options", "text"),
     [
         ("id value", {"topic": "t"}, "column value is int64, neither binary nor string"),
-        ("string(id) value, id offset", {"topic": "t"}, "unknown column offset; there are key, value"),
+        ("string(id) value, id number", {"topic": "t"}, "unknown column number; there are key, value"),
         ("string(id) key", {"topic": "t"}, "expected a column value"),
         ("string(id) value", {}, "expected the option topic or a column topic"),
-        ("string(id) value, 'a/b' topic", {}, "topic 'a/b': 1 to 249 characters"),
+        ("string(id) value, 'a/b' topic", {}, "topic 'a/b': expected 1 to 249"),
         ("string(id) value, string(null) topic", {}, "topic is null, and there is no option topic"),
-        ("string(id) value, 5 partition", {"topic": "t", "partitions": "5"}, "partition 5 of t is not between 0 and 4"),
+        (
+            "string(id) value, 5 partition",
+            {"topic": "t", "partitions": "5"},
+            "partition 5 of t is not in the range 0",
+        ),
         ("string(id) value, -1 partition", {"topic": "t"}, "partition -1 of t is not in the range 0"),
         ("string(id) value, 1.5D partition", {"topic": "t"}, "column partition is double, not an integer"),
         ("string(id) value, id timestamp", {"topic": "t"}, "column timestamp is int64, not a timestamp"),

@@ -101,7 +101,7 @@ def test_bounds_that_mean_nothing_are_refused_in_spark(options: dict[str, str], 
 
 def test_an_inverted_range_of_offsets_in_spark():
     given = {"path": str(ORDERS), "startingOffsets": "9", "endingOffsets": "8"}
-    with pytest.raises(ValueError, match="^the start offset 9 is after the end offset 8"):
+    with pytest.raises(ValueError, match="the start offset 9 is after the end offset 8"):
         parse_request(given)
     request = parse_request({**given, "startingOffsets": "8"})
     interval = replace(request.interval, starting=Position(9))

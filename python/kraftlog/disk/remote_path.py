@@ -14,6 +14,7 @@ from kraftlog.disk.shown_uri import shown_uri
 StorageOptions = Mapping[str, str | int | float | bool]
 
 _URI = re.compile(r"(?P<scheme>[a-zA-Z][a-zA-Z0-9+.-]*)://(?P<authority>[^/?]*)/*(?P<key>.*?)(?:\?(?P<query>\w+=.*))?")
+_HADOOP_PATH = re.compile(r"file:(/(?!/).*)", re.IGNORECASE | re.DOTALL)  # in which % has no special meaning
 _SCHEMES = {"s3a": "s3", "s3n": "s3"}  # Hadoop's names of S3
 _LOCAL_SCHEMES = ("file", "local")
 
@@ -112,7 +113,7 @@ AnyPath = PathLike | RemotePath
 
 
 def log_path(path: object, storage_options: StorageOptions | None = None) -> LogPath:
-    """Return the path of a user's argument: a local path, also as ``file://``, or the URI of a remote one.
+    """Return the path of a user's argument: a local one, also as ``file://`` or ``file:/``, or a remote one by its URI.
 
     Raises
     ------
@@ -125,6 +126,8 @@ def log_path(path: object, storage_options: StorageOptions | None = None) -> Log
     if not isinstance(text, str):
         hint = f"; os.fsdecode makes text of bytes: {os.fsdecode(text)!r}" if isinstance(text, bytes) else ""
         raise TypeError(f"path {text!r} is neither a str nor an os.PathLike{hint}")
+    if (local := _HADOOP_PATH.fullmatch(text)) is not None:
+        return Path(local[1])
     found = _URI.fullmatch(text)
     if found is None:
         return Path(text)

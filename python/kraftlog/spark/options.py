@@ -44,6 +44,7 @@ _OF_TABLES = {  # options that only some tables have, by the name of the option 
 }
 _DEFAULTS = {option.name: option.default for option in READING}
 _LISTS = {"paths": '["backup/orders-0", "backup/orders-1"]', "redact": '["key=hash", "value.card=mask"]'}
+_OF_CATALOG = {"provider", "owner"}  # properties that Spark adds to the options of a table of its catalog
 _KAFKA_ISOLATION_LEVEL = "kafka.isolation.level"
 
 
@@ -62,6 +63,11 @@ def parse_request(options: Mapping[str, str], *, is_streaming: bool | None = Fal
         For an unknown option, table or column, or an invalid value.
     """
     given = {key.lower(): value for key, value in options.items()}
+    if given.keys() >= _OF_CATALOG:
+        raise ValueError(
+            "CREATE TABLE: Spark passes no options to a Python data source when it reads a table of its catalog; use"
+            " CREATE TEMPORARY VIEW with the same USING kraftlog OPTIONS (path '...')"
+        )
     unknown = sorted(name for name in given if name not in _KNOWN and not name.startswith("kafka."))
     if unknown:
         raise ValueError(f"unknown option {', '.join(unknown)}; there are {', '.join(sorted(_NAMES))}")

@@ -15,19 +15,23 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from pyspark.sql.types import StructType
 
 from kraftlog.disk.lock import LogDirectoryLockedError
-from kraftlog.log_store.rows import check_columns, rows_by_partition
+from kraftlog.log_store.rows import COLUMNS, check_columns, rows_by_partition
 from kraftlog.log_store.staged_write import abort, begin, commit, is_repetition, make_write_folder, recover
 from kraftlog.log_store.staging import StagedFile, Stager
 from kraftlog.log_store.write_id import WriteId, new_write, write_of_batch
+from kraftlog.schema import RECORDS
 from kraftlog.spark.arrow_schema import arrow_schema_of
 from kraftlog.spark.paths import local_folder
 from kraftlog.spark.sink_options import SinkOptions, parse_sink_options
+from kraftlog.spark.tables import TIMESTAMP_TYPE
 from kraftlog.spark.unpickled import reduced
 
 # Spark's local properties with the batch and query of a stream's tasks; the query id is stored in the checkpoint, so it
 # survives a move of the checkpoint
 _BATCH_ID = "streaming.sql.batchId"
 _QUERY_ID = "sql.streaming.queryId"
+# columns of records that the source may have besides
+_SET_BY_LOG = {*RECORDS.shown, *RECORDS.on_request, TIMESTAMP_TYPE} - {*COLUMNS}
 
 
 @dataclass
@@ -44,7 +48,7 @@ class KraftlogWriter(DataSourceArrowWriter):
     def __init__(self, options: dict[str, str], schema: StructType, overwrite: bool) -> None:
         parsed = parse_sink_options(options, is_streaming=False, overwrite=overwrite)
         self._overwrite = overwrite
-        check_columns(arrow_schema_of(schema), parsed.routing.topic)
+        check_columns(_written_columns(schema), parsed.routing.topic)
         self._options = _at_its_place(parsed)
         self._write = _write_of_job(self._options)
         begin(self._options.log_directory, self._write)
@@ -71,7 +75,7 @@ class KraftlogStreamWriter(DataSourceStreamArrowWriter):
     def __init__(self, options: dict[str, str], schema: StructType, overwrite: bool) -> None:
         self._options = parse_sink_options(options, is_streaming=True, overwrite=overwrite)
         self._overwrite = overwrite
-        check_columns(arrow_schema_of(schema), self._options.routing.topic)
+        check_columns(_written_columns(schema), self._options.routing.topic)
         self._is_locked = False
         try:
             self._options = _at_its_place(self._options)
@@ -121,6 +125,12 @@ class KraftlogStreamWriter(DataSourceStreamArrowWriter):
         query_id = _query_of(self._options.checkpoint)
         known = self._options.transactional_id or query_id
         return None if known is None else write_of_batch(known, batch_id, query_id or "")
+
+
+def _written_columns(schema: StructType) -> pa.Schema:
+    """Return the columns without those that a log gives to its records, such as ``offset``: a copy has its own."""
+    columns = arrow_schema_of(schema)
+    return pa.schema([field for field in columns if field.name not in _SET_BY_LOG])
 
 
 def _query_of(checkpoint: str | None) -> str | None:
