@@ -31,7 +31,7 @@ LOGS = ("transactions", "deleted_records", "metadata", "metadata_txn", "groups",
 VALUES: dict[str, list[Any]] = {
     "start_offset": [60],
     "end_offset": [12],
-    "start_timestamp": [2**60],
+    "start_timestamp": [4_102_444_800_000],
     "end_timestamp": ["1970-01-01T00:00:01Z"],
     "include_deleted": [True],
     "isolation_level": ["read_committed"],
