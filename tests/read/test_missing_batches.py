@@ -298,3 +298,14 @@ def test_a_damaged_last_batch_stands_for_missing_ones_that_no_replica_has(tmp_pa
     stream = kraftlog.open(paths).records(["offset"])
     assert stream.to_table()["offset"].to_pylist() == [offset for offset in range(RECORDS) if offset != 13]
     assert [fault.error for fault in stream.faults] == ["bad_crc"]
+
+
+@pytest.mark.parametrize("start_offset", [0, 12, 14, 16, 19])
+def test_bounds_behind_what_a_replica_has(tmp_path: Path, start_offset: int) -> None:
+    """The fault is at the end of a piece of the file; the offsets that follow it are those of the replica."""
+    for name, batches in (("a", 3), ("b", 6)):
+        truncate(write(tmp_path / name), batches)
+    rows = kraftlog.open([tmp_path / "a", tmp_path / "b"]).records(["offset"], start_offset=start_offset)
+    expected = [offset for offset in range(RECORDS) if offset >= start_offset and not 16 <= offset < 20]
+    assert rows.to_table()["offset"].to_pylist() == expected
+    assert "missing_batches" in {fault.error for fault in rows.faults}

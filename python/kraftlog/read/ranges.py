@@ -86,7 +86,9 @@ def relevant(segments: list[Segment], options: ReadOptions) -> Iterator[Segment]
             continue
         next_base = _next_base_offset(segment, following)
         start_offset = options.from_log_start(segment.log_start_offset).start_offset
-        if next_base is not None and base is not None and base < next_base <= start_offset:
+        # what is missing at the end of a piece of a healed segment may reach beyond the piece that follows
+        is_before = segment.end_offset is None or segment.end_offset <= start_offset
+        if is_before and next_base is not None and base is not None and base < next_base <= start_offset:
             continue
         yield segment
 
