@@ -19,9 +19,9 @@ typedef struct {
     int64_t size;
 } column;
 
-enum { MOST_COLUMNS = 6 };
+enum { LENT_COLUMNS = 6 };
 
-static column columns[MOST_COLUMNS];
+static column columns[LENT_COLUMNS];
 static int64_t timestamps[MOST_ROWS];
 static int32_t header_ends[MOST_ROWS + 1];
 static uint8_t header_validity[MOST_ROWS / 8 + 2];
@@ -71,7 +71,7 @@ static inline kr_source random_source(int64_t rows) {
 }
 
 static inline void free_source(void) {
-    for (int i = 0; i < MOST_COLUMNS; i++) {
+    for (int i = 0; i < LENT_COLUMNS; i++) {
         free(columns[i].data);
         columns[i].data = 0;
     }

@@ -86,13 +86,14 @@ def test_what_is_ruled_out_is_not_read(expression: pc.Expression, files: list[st
     assert size <= size_of(*files)
 
 
-def test_a_bound_of_time_leaves_segments_out() -> None:
+def test_a_bound_of_time_leaves_parts_of_segments_out() -> None:
+    """Indexes lead behind the beginning of each segment: the timestamps of producers are not in order."""
     of_last = ROWS.filter((field("topic") == "orders") & (field("partition") == 0) & (field("offset") >= 102))
     first = min(of_last.column("timestamp").to_pylist())
     expression = (field("topic") == "orders") & (field("partition") == 0) & (field("timestamp") >= first)
     found, size = read_for(expression)
     assert found.num_rows == ROWS.filter(expression).num_rows > 0
-    assert size < size_of("orders-0/*.log") // 2
+    assert size < size_of("orders-0/*.log") * 2 // 3
 
 
 @pytest.mark.parametrize(

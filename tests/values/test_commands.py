@@ -269,7 +269,9 @@ def test_export_has_a_column_for_a_field_that_comes_late(tmp_path, monkeypatch):
 
 def test_export_of_everything_but_internal_topics(log, tmp_path):
     done = run("export", log, tmp_path / "parquet")
-    assert done.stdout.splitlines() == [f"{topic}: {rows} records in 1 file" for topic, rows in WRITTEN.items()]
+    assert done.stdout.splitlines() == [
+        f"{topic}: {rows} record{'' if int(rows) == 1 else 's'} in 1 file" for topic, rows in WRITTEN.items()
+    ]
     assert done.returncode == 0
     again = run("export", log, tmp_path / "parquet")
     assert again.returncode == 2
