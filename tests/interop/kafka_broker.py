@@ -175,16 +175,6 @@ class Broker(Node):
         ends = {(line["topic"], line["partition"]): line["position"] for line in lines if "position" in line}
         return records, ends
 
-    def consume_until(self, isolation_level: str, topics: Iterable[str], count: int) -> list[Line]:
-        """Return the records once there are so many: a leader that has just been elected may not show its end yet."""
-        names, deadline = list(topics), time.monotonic() + MARKERS_LIMIT
-        while True:
-            records, ends = self.consume_at(isolation_level, names)
-            if len(records) >= count:
-                return records
-            assert time.monotonic() < deadline, (records, ends)
-            time.sleep(0.1)
-
     def transactions(self, topics: Iterable[str]) -> tuple[list[Line], list[Line]]:
         """Return what the broker knows of the topics' producers, and its coordinator of transactional ids."""
         lines = self._run("Transactions", *topics)
