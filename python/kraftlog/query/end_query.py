@@ -22,7 +22,7 @@ Bounds = tuple[int, int]
 
 NO_BOUNDS = (-NO_BOUND, NO_BOUND)
 FIRST_SPAN, WIDER = 1024, 16  # offsets, and times as many within the next bound
-LEAST_PARTS = 4  # a bound that leaves out little saves little, and is read in vain if it has too few rows
+LEAST_PARTS = 4  # a bound that leaves out little saves little, and its rows are read twice if they are too few
 # at most 9,999 rows, which are kept in memory
 _FORM = re.compile(
     r"\s*select\s+(?P<columns>.+?)\s+from\s+(?:topics\.)?(?P<table>\w+|\"[^\"]+\")"

@@ -2,7 +2,7 @@
 
 Part of a batch shows that its file was truncated. If the file ends with a whole batch, or is empty, a cleaner may have
 removed the batches up to the next segment. They were not removed if an index file has entries for them, as a cleaner
-makes index files anew, or if no cleaner has been there.
+writes new index files, or if no cleaner has been there.
 """
 
 from __future__ import annotations
