@@ -118,8 +118,9 @@ def test_they_take_turns(java: Jvm, home: Path, stored: Path):
 def test_a_broker_completes_what_a_store_has_decided(java: Jvm, home: Path):
     """A commit is decided when PrepareCommit is on disk: the broker writes the markers.
 
-    A broker that is slow to start may go on to CompleteCommit without them, and leaves the transaction open in the
-    partitions: then the next directory is tried.
+    A store's metadata names node 1 as leader and has no registration of it. A coordinator that is loaded before the
+    broker is registered takes such partitions for deleted, and goes on to CompleteCommit without their markers
+    (``KRaftMetadataCache.getPartitionLeaderEndpoint``): then the next directory is tried.
     """
     assert any(_is_completed(java, home / str(attempt)) for attempt in range(4))
 
