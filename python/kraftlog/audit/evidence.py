@@ -1,0 +1,53 @@
+"""``Evidence``: what an audit has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from kraftlog.layout.discover import Discovery
+from kraftlog.read.log_pass import Pass
+from kraftlog.tables.coordinator_segments import coordinator_segments
+from kraftlog.tables.lines import Lines
+from kraftlog.tables.transactions import coordinator_transactions
+from kraftlog.transactions.transaction import CoordinatorTransaction
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The files of one cluster.
+
+    What several checks read is a cached property, so that it is read once.
+
+    Attributes
+    ----------
+    files : Discovery
+        All replicas of all partitions.
+    read : Pass
+        Receives what cannot be read, and notes of what cannot be known.
+    now : int
+        The time in milliseconds; the largest time that the files may have.
+    paths : sequence of str
+        As the user named them, for commands.
+    """
+
+    files: Discovery
+    read: Pass
+    now: int
+    paths: Sequence[str] = ()
+
+    @cached_property
+    def lines(self) -> Lines:
+        """The partitions with their replicas, and which of them a reader chooses."""
+        return Lines(self.files)
+
+    @cached_property
+    def coordinator_transactions(self) -> list[CoordinatorTransaction]:
+        """The transactions in ``__transaction_state``."""
+        return coordinator_transactions(self.files, self.read.faults_only())
+
+    @cached_property
+    def has_coordinators(self) -> bool:
+        """Whether ``__transaction_state`` is among the files."""
+        return bool(coordinator_segments(self.files, self.read.faults_only()))
