@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
@@ -13,6 +14,7 @@ from kafka_broker import Broker
 
 import kraftlog
 from kraftlog import LogStore
+from kraftlog.log_store.cluster import Cluster
 from kraftlog.log_store.options import milliseconds_now
 from kraftlog.log_store.transaction_coordinator import TransactionCoordinator
 
@@ -115,19 +117,9 @@ def test_they_take_turns(java: Jvm, home: Path, stored: Path):
     assert kraftlog.open(stored).errors().to_pylist() == []
 
 
-def test_a_broker_completes_what_a_store_has_decided(java: Jvm, home: Path):
-    """A commit is decided when PrepareCommit is on disk: the broker writes the markers.
-
-    A store's metadata names node 1 as leader and has no registration of it. A coordinator that is loaded before the
-    broker is registered takes such partitions for deleted, and goes on to CompleteCommit without their markers
-    (``KRaftMetadataCache.getPartitionLeaderEndpoint``): then the next directory is tried.
-    """
-    assert any(_is_completed(java, home / str(attempt)) for attempt in range(4))
-
-
-def _is_completed(java: Jvm, home: Path) -> bool:
-    home.mkdir()
-    store = LogStore(home / "logs")
+def test_a_broker_completes_what_a_store_has_decided(java: Jvm, home: Path, logs: Path):
+    """A commit is decided when PrepareCommit is on disk: the broker writes the markers."""
+    store = LogStore(logs)
     store.create_topic("orders", 3)
     producer = store.producer("etl")
     producer.begin_transaction()
@@ -136,16 +128,30 @@ def _is_completed(java: Jvm, home: Path) -> bool:
     with mock.patch.object(TransactionCoordinator, "_complete", side_effect=StoppedError), pytest.raises(StoppedError):
         producer.commit_transaction()
     store._abandon()
-    assert committed(home / "logs") == []
+    assert committed(logs) == []
     with Broker(java, home) as broker:
         (line,) = broker.ended_transactions(["orders"], known=["etl"])
         assert (line["state"], line["producer_epoch"]) == ("CompleteCommit", 1)
-        producers, _ = broker.transactions(["orders"])
-        if any(one["current_transaction_first_offset"] is not None for one in producers):
-            return False
         assert values(broker.consume_at("read_committed", ["orders"])[0]) == VALUES
         assert {line["group"]: line["offsets"] for line in broker.groups()} == {"group-1": [["source", 0, 5, None, ""]]}
-        return True
+
+
+def test_a_coordinator_waits_for_the_node_of_a_store(java: Jvm, logs: Path):
+    """It loads its transactions before or after the broker registers.
+
+    Before that it must find no broker to send markers to, and wait. Where it finds no leader at all, it takes the
+    partitions for deleted, and completes their transactions without markers.
+    """
+
+    def leaders() -> dict[str, list[str]]:
+        lines = map(json.loads, java.run("Image", str(logs / "__cluster_metadata-0"), "log"))
+        return {line["name"]: line["leaders"] for line in lines}
+
+    with mock.patch.object(Cluster, "_registration", return_value=pa.array([], pa.binary())), LogStore(logs) as store:
+        store.create_topic("orders", 2)
+    assert leaders() == {"orders": ["none"] * 2}
+    with LogStore(logs):
+        assert leaders() == {"orders": ["unknown"] * 2}
 
 
 def test_a_store_completes_what_a_broker_has_decided(java: Jvm, home: Path, logs: Path):

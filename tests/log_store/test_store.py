@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from unittest import mock
 
 import pyarrow as pa
 import pytest
@@ -16,6 +17,7 @@ from faulty_disk import FaultyDisk, Step, no_space, since
 from kraftlog import LogStore
 from kraftlog.disk.lock import LogDirectoryLockedError
 from kraftlog.layout.checkpoints import CLEANER_OFFSETS, LOG_START_OFFSETS, read_offset_checkpoint
+from kraftlog.log_store.cluster import Cluster
 from kraftlog.log_store.errors import (
     InvalidConfigError,
     InvalidPartitionsError,
@@ -96,6 +98,57 @@ def test_metadata_are_what_a_broker_expects(opened: Opened, tmp_path: Path):
     ]
     assert [row["directories"] for row in tables["PartitionRecord"]] == [[(2).to_bytes(16)]] * 2
     assert [(row["broker_id"], row["next_producer_id"]) for row in tables["ProducerIdsRecord"]] == [(-1, 1000)]
+
+
+def registrations(folder: Path) -> list[tuple[int, str]]:
+    """Return the offset of each registration of a broker, and the type of the record after it."""
+    rows = kraftlog.open(folder).messages(columns=["offset", "type"]).to_table().to_pylist()
+    following = {row["offset"] - 1: row["type"] for row in rows}
+    return [(row["offset"], following.get(row["offset"])) for row in rows if row["type"] == "RegisterBrokerRecord"]
+
+
+def test_the_node_is_registered_before_its_partitions(opened: Opened, tmp_path: Path):
+    """As fenced and without endpoints: no node is running."""
+    with opened(node_id=4) as store:
+        store.create_topic("orders", 2)
+    assert registrations(tmp_path / "store") == [(4, "TopicRecord")]
+    with opened() as store:
+        store.create_topic("payments", 1)
+    assert registrations(tmp_path / "store") == [(4, "TopicRecord")]
+    table = kraftlog.open(tmp_path / "store").image().image.tables()["RegisterBrokerRecord"]
+    (broker,) = table.to_pylist()
+    directory_id = (2).to_bytes(16)
+    assert {name: broker[name] for name in ("broker_id", "fenced", "end_points", "rack", "log_dirs")} == {
+        "broker_id": 4,
+        "fenced": True,
+        "end_points": [],
+        "rack": None,
+        "log_dirs": [directory_id],
+    }
+
+
+@pytest.mark.parametrize("was_clean", [True, False])
+@pytest.mark.parametrize("has_directory_id", [True, False])
+def test_a_node_that_is_not_registered_is_registered_once(
+    opened: Opened, tmp_path: Path, was_clean: bool, has_directory_id: bool
+):
+    """Directories of earlier versions, and nodes that an administrator has unregistered."""
+    folder = tmp_path / "store"
+    with mock.patch.object(Cluster, "_registration", return_value=pa.array([], pa.binary())), opened() as store:
+        store.create_topic("orders", 2)
+    assert registrations(folder) == []
+    if not was_clean:
+        (folder / ".kafka_cleanshutdown").unlink()
+    if not has_directory_id:
+        properties = folder / "meta.properties"
+        lines = properties.read_text().splitlines(keepends=True)
+        properties.write_text("".join(line for line in lines if not line.startswith("directory.id")))
+    for _ in range(2):
+        with opened() as store:
+            assert list(store.topics) == ["orders"]
+        assert len(registrations(folder)) == 1
+    (broker,) = kraftlog.open(folder).image().image.tables()["RegisterBrokerRecord"].to_pylist()
+    assert broker["log_dirs"] == ([(2).to_bytes(16)] if has_directory_id else [])
 
 
 def test_a_deleted_topic_is_gone(opened: Opened, tmp_path: Path):

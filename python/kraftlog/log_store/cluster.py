@@ -29,6 +29,7 @@ from kraftlog.write.metadata_writer import MetadataLogWriter
 META_PROPERTIES = "meta.properties"
 FEATURES = {"metadata.version": metadata_version_level("4.0"), "group.version": 1, "transaction.version": 2}
 PRODUCER_ID_BLOCK = 1000  # a broker's block size
+_UNASSIGNED = uuid_text(bytes(16))
 
 Row: TypeAlias = dict[str, object]
 
@@ -76,25 +77,27 @@ class Cluster:
         self._lock = threading.RLock()
         self._is_halfway = False
         self.features: dict[str, int] = {}
+        self._is_registered = False
         directory_content = Found()
         if adopts_partitions and not self._is_there():
             directory_content = found_partitions(log_directory.path, new_uuid)
         self._adopts = adopts_partitions
         properties = self._properties() or self._format(node_id)
         self.node_id = int(properties["node.id"])
-        self.directory_id = properties.get("directory.id", uuid_text(bytes(16)))
+        self.directory_id = properties.get("directory.id", _UNASSIGNED)
         if not was_clean:
             self._recover()
         self._load()
         if not self.features:
             features = self._encoded("FeatureLevelRecord", [_feature(*each) for each in FEATURES.items()])
             ids = [self._ids_row(directory_content.next_producer_id)] if directory_content.next_producer_id else []
-            self._append(
-                [features, *self._records_of(directory_content.topics), self._encoded("ProducerIdsRecord", ids)]
-            )
+            topics = self._records_of(directory_content.topics)
+            self._append([features, self._registration(), *topics, self._encoded("ProducerIdsRecord", ids)])
             self.features = dict(FEATURES)
             self._topics.update({topic.name: topic for topic in directory_content.topics})
             self._first_free_id = self._end_of_ids = directory_content.next_producer_id
+        elif not self._is_registered:
+            self._append([self._registration()])
 
     @property
     def topics(self) -> dict[str, Topic]:
@@ -196,6 +199,26 @@ class Cluster:
         self.features = dict(state.features)
         self._topics = {topic.name: topic for topic in state.topics}
         self._first_free_id = self._end_of_ids = state.next_producer_id
+        self._is_registered = state.is_registered
+
+    def _registration(self) -> pa.Array:
+        """Return the registration of the node, as one that is not running.
+
+        A coordinator takes partitions for deleted when no broker is registered as their leader, and completes their
+        transactions without markers (``KRaftMetadataCache.getPartitionLeaderEndpoint``). With a broker without
+        endpoints, it waits for the registration of the node that is starting.
+        """
+        row: Row = {
+            "broker_id": self.node_id,
+            "incarnation_id": self.directory_id,  # any: each start of a node has its own
+            "broker_epoch": 0,
+            "end_points": [],
+            "features": [],
+            "rack": None,
+            "fenced": True,
+            "log_dirs": [] if self.directory_id == _UNASSIGNED else [self.directory_id],
+        }
+        return self._encoded("RegisterBrokerRecord", [row])
 
     def _partition_row(self, topic: Topic, partition: int) -> Row:
         return {

@@ -11,7 +11,14 @@ from kraftlog.metadata_log.files import MetadataLog
 from kraftlog.metadata_log.image import image_at
 
 TOPIC_RESOURCE = 2  # resource type of a topic in ConfigRecord
-_TYPES = ("TopicRecord", "PartitionRecord", "ConfigRecord", "ProducerIdsRecord", "FeatureLevelRecord")
+_TYPES = (
+    "TopicRecord",
+    "PartitionRecord",
+    "ConfigRecord",
+    "ProducerIdsRecord",
+    "FeatureLevelRecord",
+    "RegisterBrokerRecord",
+)
 
 
 @dataclass(frozen=True)
@@ -25,11 +32,14 @@ class ClusterRecords:
         Names and levels.
     next_producer_id : int
         The first id after all allocated blocks.
+    is_registered : bool
+        Whether the node is registered.
     """
 
     topics: tuple[Topic, ...]
     features: tuple[tuple[str, int], ...]
     next_producer_id: int
+    is_registered: bool
 
 
 def read_cluster(folder: Path, node_id: int) -> ClusterRecords:
@@ -66,4 +76,5 @@ def read_cluster(folder: Path, node_id: int) -> ClusterRecords:
         topics.append(Topic(name, row["topic_id"], leader_epochs, configs.get(name, {})))
     features = tuple((row["name"], row["feature_level"]) for row in rows["FeatureLevelRecord"])
     ids = [row["next_producer_id"] for row in rows["ProducerIdsRecord"]]
-    return ClusterRecords(tuple(topics), features, ids[-1] if ids else 0)
+    is_registered = any(row["broker_id"] == node_id for row in rows["RegisterBrokerRecord"])
+    return ClusterRecords(tuple(topics), features, ids[-1] if ids else 0, is_registered)

@@ -7,6 +7,7 @@ import java.util.Map;
 import java.util.OptionalInt;
 import java.util.TreeMap;
 import java.util.stream.Stream;
+import org.apache.kafka.common.network.ListenerName;
 import org.apache.kafka.common.protocol.ByteBufferAccessor;
 import org.apache.kafka.common.record.internal.FileRecords;
 import org.apache.kafka.common.record.internal.Record;
@@ -15,19 +16,24 @@ import org.apache.kafka.common.utils.LogContext;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.image.MetadataImage;
 import org.apache.kafka.image.loader.MetadataBatchLoader;
+import org.apache.kafka.metadata.KRaftMetadataCache;
 import org.apache.kafka.metadata.MetadataRecordSerde;
 import org.apache.kafka.raft.Batch;
 import org.apache.kafka.raft.LeaderAndEpoch;
 import org.apache.kafka.server.common.ApiMessageAndVersion;
+import org.apache.kafka.server.common.KRaftVersion;
 import org.apache.kafka.server.fault.FaultHandler;
 
 /**
- * Loads a metadata log as a broker does and prints a line {"name", "partitions"} for each topic of the last image.
+ * Loads a metadata log as a broker does and prints a line {"name", "partitions", "leaders"} for each topic of the last
+ * image. "leaders" has for each partition what a coordinator finds as the node to which it sends markers: "none" lets it
+ * take the partition for deleted, "unknown" lets it wait, otherwise a node.
  * Arguments: the folder of the partition, and after what the image is published: "batch", or "log", which is how a
  * broker finds a log of less than 8 MiB when it starts.
  */
 public final class Image {
     private static final LeaderAndEpoch LEADER = new LeaderAndEpoch(OptionalInt.of(1), 1);
+    private static final ListenerName LISTENER = new ListenerName("PLAINTEXT");
     private static final FaultHandler FAULTS = (message, cause) -> new IllegalStateException(message, cause);
 
     private MetadataImage image = MetadataImage.EMPTY;
@@ -74,9 +80,17 @@ public final class Image {
     }
 
     private void print() throws Exception {
+        var cache = new KRaftMetadataCache(1, () -> KRaftVersion.KRAFT_VERSION_1);
+        cache.setImage(image);
         for (var topic : new TreeMap<>(image.topics().topicsByName()).values()) {
-            System.out.write(
-                    Json.line(Map.of("name", topic.name(), "partitions", topic.partitions().size())));
+            List<String> leaders = topic.partitions().keySet().stream()
+                    .sorted()
+                    .map(partition -> cache.getPartitionLeaderEndpoint(topic.name(), partition, LISTENER)
+                            .map(node -> node.isEmpty() ? "unknown" : node.toString())
+                            .orElse("none"))
+                    .toList();
+            System.out.write(Json.line(
+                    Map.of("name", topic.name(), "partitions", topic.partitions().size(), "leaders", leaders)));
         }
         System.out.flush();
     }
