@@ -17,6 +17,7 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
  * Carries out the lines on standard input, in order. A line is a record to send, or one of
  * {"producer": {configs}}, which closes the producer there was and opens another, and
  * {"transaction": "begin" | "commit" | "abort" | "leave"}, the last of which leaves it open and the producer gone, and
+ * {"transaction": "settle"}, which waits for the records of all producers, and
  * {"group", "topic", "partition", "offset", "metadata"}, which commits an offset of a group in the transaction.
  * Several producers at a time have names: "by" in each of their lines. Argument: the broker.
  */
@@ -74,6 +75,7 @@ public final class Produce {
                 settle(); // records still unsent would be dropped, and the aborted ones are to be in the log
                 producer.abortTransaction();
             }
+            case "settle" -> settle();
             case "leave" -> {
                 settle();
                 producers.remove(name).close(Duration.ZERO); // given time it would abort
