@@ -12,6 +12,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 import kraftlog
+from kraftlog.audit.audit import finding_codes
 from kraftlog.cli import PROGRAM, commands
 from kraftlog.cli.tasks import TASKS
 from kraftlog.spark import to_parquet
@@ -33,6 +34,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the generated pages."""
     pages = {"commands": _commands(), "tables": _tables(), "functions": _functions(), "spark-options": _spark_options()}
+    pages["findings"] = _findings()
     pages |= {f"commands/{name}": _command(name) for names in TASKS.values() for name in names}
     for name, content in pages.items():
         files.append(File.generated(config, f"reference/{name}.md", content=content))
@@ -86,6 +88,18 @@ def _tables() -> str:
             parts += [f"| `{name}` | `{kind}` | {remark} |" for name, kind in of.items()]
         parts.append("")
     return "\n".join(parts)
+
+
+def _findings() -> str:
+    parts = [
+        "# Findings\n",
+        "The codes of the table `findings`, the worst first. [Audit](../audit.md) explains them.\n",
+    ]
+    parts += ["| code | severity | meaning | files prove it when |", "|---|---|---|---|"]
+    for code in finding_codes():
+        texts = (html.escape(text).replace("|", r"\|") for text in (code.meaning, code.precondition))
+        parts.append(f"| `{code.name}` | {code.severity} | {' | '.join(texts)} |")
+    return "\n".join([*parts, ""])
 
 
 def _functions() -> str:

@@ -52,6 +52,7 @@ SHOWN = {
     "recover": "damaged/truncated_in_last_records/log",
 }
 NO_TABLES = {
+    "audit": "no sample log has findings; has tests of its own",
     "dump": "prints what kafka-dump-log prints",
     "shell": "has tests of its own",
     "sample": "prints paths",

@@ -99,9 +99,10 @@ def _chosen(rows: list[dict[str, Any]]) -> list[tuple[str, int, str]]:
 
 
 def test_every_table_has_rows_in_one_of_these_directories():
-    """So that the test above compares something."""
+    """So that the test above compares something; findings of real brokers would be false (audit/test_findings.py)."""
     logs = [kraftlog.open(path) for path in DIRECTORIES]
-    assert [one for one in NAMES if not any(log.scan(one).to_table().num_rows for log in logs)] == []
+    empty = [one for one in NAMES if not any(log.scan(one).to_table().num_rows for log in logs)]
+    assert empty == ["findings"]
 
 
 METHODS: dict[str, Callable[[kraftlog.Log], Any]] = {

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pkgutil
 from collections.abc import Callable, Iterator
+from importlib import import_module
 
+from kraftlog import audit
 from kraftlog.audit.evidence import Evidence
-from kraftlog.audit.finding import Finding
+from kraftlog.audit.finding import Finding, FindingCode
 from kraftlog.audit.transactions import torn_transactions
 
 Check = Callable[[Evidence], Iterator[Finding]]
@@ -16,3 +19,10 @@ CHECKS: tuple[Check, ...] = (torn_transactions,)
 def findings(evidence: Evidence) -> list[Finding]:
     """Return the findings of all checks, the worst first."""
     return sorted((one for check in CHECKS for one in check(evidence)), key=lambda one: one.order)
+
+
+def finding_codes() -> list[FindingCode]:
+    """Return the codes of all findings, the worst first: those that the modules of this package define."""
+    modules = [import_module(f"{audit.__name__}.{one.name}") for one in pkgutil.iter_modules(audit.__path__)]
+    codes = {value for module in modules for value in vars(module).values() if isinstance(value, FindingCode)}
+    return sorted(codes, key=lambda one: (one.severity, one.name))

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from kraftlog.layout.discover import Discovery
 from kraftlog.read.log_pass import Pass
+from kraftlog.tables.commands import kraftlog
 from kraftlog.tables.coordinator_segments import coordinator_segments
 from kraftlog.tables.lines import Lines
 from kraftlog.tables.transactions import coordinator_transactions
@@ -29,7 +30,7 @@ class Evidence:
     now : int
         The time in milliseconds; the largest time that the files may have.
     paths : sequence of str
-        As the user named them, for commands.
+        The log directories, as the user named them, for commands.
     """
 
     files: Discovery
@@ -51,3 +52,7 @@ class Evidence:
     def has_coordinators(self) -> bool:
         """Whether ``__transaction_state`` is among the files."""
         return bool(coordinator_segments(self.files, self.read.faults_only()))
+
+    def command(self, name: str, *options: object) -> str:
+        """Return a command of kraftlog over the same files, quoted for a shell."""
+        return kraftlog(name, self.paths, *options)

@@ -72,6 +72,23 @@ class Finding(NamedTuple):
     next_command: str | None = None
 
     @property
+    def where(self) -> str:
+        """The topic, partition, offset, node and file that it has, for people."""
+        parts = (
+            [] if self.topic is None else [self.topic if self.partition is None else f"{self.topic}-{self.partition}"]
+        )
+        parts += [] if self.offset is None else [f"offset {self.offset}"]
+        parts += [] if self.node_id is None else [f"node {self.node_id}"]
+        return ", ".join(parts + ([] if self.file is None else [self.file]))
+
+    @property
+    def sentence(self) -> str:
+        """All of it in one line, for people."""
+        where = f" ({self.where})" if self.where else ""
+        after = "" if self.next_command is None else f" Next: {self.next_command}"
+        return f"{self.code.severity} {self.code.name}{where}: {self.known}. {self.code.meaning}{after}"
+
+    @property
     def order(self) -> tuple[int, str, str, int, int]:
         """The worst first, then by code and place."""
         return (

@@ -27,6 +27,7 @@ TASKS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Check": {
         "verify": _TABLE,
+        "audit": _TABLE,
         "report": ("report_page", "Write one HTML page: what is wrong, what to do next, what is there."),
         "health": ("health", "List partitions, brokers and configs that need attention."),
         "downgrade": ("downgrade", "List what an older release could not read; write its metadata snapshot."),

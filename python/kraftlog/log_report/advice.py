@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from kraftlog.errors import Fault
-from kraftlog.log_report.commands import kraftlog, of_partition
+from kraftlog.tables.commands import kraftlog, of_partition
 
 Command = Callable[[Sequence[str], Fault], list[str]]
 

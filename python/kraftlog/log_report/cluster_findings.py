@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from kraftlog.log_report.commands import kafka, kraftlog
 from kraftlog.log_report.facts import Facts
 from kraftlog.log_report.finding import DETAILS, ERROR, NOTE, SHOWN, WARNING, Finding, counted, place
+from kraftlog.tables.commands import kafka, kraftlog
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from kraftlog.log_report.commands import kafka, kraftlog
 from kraftlog.log_report.facts import Facts
 from kraftlog.log_report.finding import DETAILS, ERROR, NOTE, SHOWN, Finding, counted, place
+from kraftlog.tables.commands import kafka, kraftlog
 
 _SCRIPT = "kafka-consumer-groups.sh"
 _LOST = (

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kraftlog.log_report.advice import advice
-from kraftlog.log_report.commands import kraftlog, of_partition
 from kraftlog.log_report.facts import Facts
 from kraftlog.log_report.fault_counts import ErrorCount
 from kraftlog.log_report.finding import DETAILS, ERROR, NOTE, SHOWN, WARNING, Finding, counted, place
+from kraftlog.tables.commands import kraftlog, of_partition
 
 
 def log_findings(facts: Facts) -> Iterator[Finding]:

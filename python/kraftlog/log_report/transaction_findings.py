@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kraftlog.log_report.commands import kafka, kraftlog
 from kraftlog.log_report.facts import Facts
 from kraftlog.log_report.finding import DETAILS, ERROR, NOTE, SHOWN, WARNING, Finding, counted, places
+from kraftlog.tables.commands import kafka, kraftlog
 from kraftlog.topics import TRANSACTION_STATE
 
 LONG_OPEN_MS = 900_000  # default of transaction.max.timeout.ms

@@ -7,6 +7,7 @@ tests follow it.
 from __future__ import annotations
 
 from kraftlog.schema.answers import (
+    FINDINGS,
     KEY_STATS,
     LAG,
     LAST_STABLE_OFFSETS,
@@ -36,6 +37,7 @@ from kraftlog.schema.transactions import (
 __all__ = [
     "BATCHES",
     "ERRORS",
+    "FINDINGS",
     "GROUPS",
     "HANGING_TRANSACTIONS",
     "HEADERS",

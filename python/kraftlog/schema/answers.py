@@ -106,6 +106,24 @@ LAST_STABLE_OFFSETS = TableSchema(
     {**PARTITION, "last_stable_offset": pa.int64()},
 )
 
+# what an audit answers
+FINDINGS = TableSchema(
+    "findings",
+    "something that the files of a cluster prove",
+    {
+        "code": pa.string(),
+        "severity": pa.string(),
+        **PARTITION,
+        "offset": pa.int64(),
+        "node_id": pa.int32(),
+        "file": pa.string(),
+        "known": pa.string(),
+        "meaning": pa.string(),
+        "next_command": pa.string(),
+    },
+    {"sentence": pa.string()},
+)
+
 # what a broker answers to ListOffsets
 PARTITION_OFFSETS = TableSchema(
     "partition_offsets",

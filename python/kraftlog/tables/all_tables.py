@@ -9,6 +9,7 @@ from kraftlog.tables.options import (
     BatchOptions,
     ChangeOptions,
     ErrorOptions,
+    FindingOptions,
     FoldOptions,
     LineOptions,
     MessageOptions,
@@ -32,7 +33,7 @@ TABLES = {
         Table(
             name="topic_summary",
             columns="TOPIC_SUMMARY",
-            rows="topic_rows.topic_rows",
+            rows="tables.topic_rows.topic_rows",
             options=LineOptions,
             cut=TaskCut.WHOLE,
             task="Look",
@@ -43,7 +44,7 @@ TABLES = {
         Table(
             name="segments",
             columns="SEGMENTS",
-            rows="file_tables.segment_rows",
+            rows="tables.file_tables.segment_rows",
             options=OffsetBounds,
             cut=TaskCut.SEGMENTS,
             replicas=Replicas.EACH,
@@ -58,7 +59,7 @@ TABLES = {
         Table(
             name="batches",
             columns="BATCHES",
-            rows="file_tables.batch_rows",
+            rows="tables.file_tables.batch_rows",
             options=BatchOptions,
             cut=TaskCut.SEGMENTS,
             replicas=Replicas.EACH,
@@ -73,7 +74,7 @@ TABLES = {
         Table(
             name="replicas",
             columns="REPLICAS",
-            rows="replica_table.replica_rows",
+            rows="tables.replica_table.replica_rows",
             options=ReplicaOptions,
             cut=TaskCut.REPLICAS,
             replicas=Replicas.EACH,
@@ -87,7 +88,7 @@ TABLES = {
         Table(
             name="records",
             columns="RECORDS",
-            rows="record_rows.record_rows",
+            rows="tables.record_rows.record_rows",
             options=RecordOptions,
             cut=TaskCut.RANGES,
             narrows=Narrows.RECORDS,
@@ -100,7 +101,7 @@ TABLES = {
         Table(
             name="messages",
             columns="MESSAGES",
-            rows="message_tables.message_rows",
+            rows="tables.message_tables.message_rows",
             options=MessageOptions,
             cut=TaskCut.PARTITIONS,
             narrows=Narrows.RECORDS,
@@ -112,7 +113,7 @@ TABLES = {
         Table(
             name="transactions",
             columns="TRANSACTIONS",
-            rows="transactions.transaction_rows",
+            rows="tables.transactions.transaction_rows",
             options=LineOptions,
             cut=TaskCut.WHOLE,
             replicas=Replicas.CHOSEN_BY_TABLE,
@@ -125,7 +126,7 @@ TABLES = {
         Table(
             name="partition_transactions",
             columns="PARTITION_TRANSACTIONS",
-            rows="transaction_tables.partition_transaction_rows",
+            rows="tables.transaction_tables.partition_transaction_rows",
             options=TransactionOptions,
             cut=TaskCut.PARTITIONS,
             narrows=Narrows.PARTITIONS,
@@ -137,7 +138,7 @@ TABLES = {
         Table(
             name="metadata_transactions",
             columns="METADATA_TRANSACTIONS",
-            rows="transaction_tables.metadata_transaction_rows",
+            rows="tables.transaction_tables.metadata_transaction_rows",
             options=MetadataTransactionOptions,
             cut=TaskCut.PARTITIONS,
             narrows=Narrows.PARTITIONS,
@@ -150,7 +151,7 @@ TABLES = {
         Table(
             name="metadata_changes",
             columns="METADATA_CHANGES",
-            rows="change_tables.metadata_change_rows",
+            rows="tables.change_tables.metadata_change_rows",
             options=ChangeOptions,
             cut=TaskCut.PARTITIONS,
             is_of_files=True,
@@ -164,7 +165,7 @@ TABLES = {
         Table(
             name="producers",
             columns="PRODUCERS",
-            rows="producer_tables.producer_rows",
+            rows="tables.producer_tables.producer_rows",
             options=ProducerOptions,
             cut=TaskCut.PARTITIONS,
             narrows=Narrows.PARTITIONS,
@@ -176,7 +177,7 @@ TABLES = {
         Table(
             name="hanging_transactions",
             columns="HANGING_TRANSACTIONS",
-            rows="hanging.hanging_rows",
+            rows="tables.hanging.hanging_rows",
             options=LineOptions,
             cut=TaskCut.WHOLE,
             replicas=Replicas.CHOSEN_BY_TABLE,
@@ -188,7 +189,7 @@ TABLES = {
         Table(
             name="partition_offsets",
             columns="PARTITION_OFFSETS",
-            rows="partition_offsets.partition_offset_rows",
+            rows="tables.partition_offsets.partition_offset_rows",
             options=OffsetAtTimeOptions,
             cut=TaskCut.WHOLE,
             replicas=Replicas.CHOSEN_BY_TABLE,
@@ -203,7 +204,7 @@ TABLES = {
         Table(
             name="waits",
             columns="WAITS",
-            rows="waits.wait_rows",
+            rows="tables.waits.wait_rows",
             options=LineOptions,
             cut=TaskCut.WHOLE,
             replicas=Replicas.CHOSEN_BY_TABLE,
@@ -216,7 +217,7 @@ TABLES = {
         Table(
             name="last_stable_offsets",
             columns="LAST_STABLE_OFFSETS",
-            rows="partition_offsets.last_stable_offset_rows",
+            rows="tables.partition_offsets.last_stable_offset_rows",
             options=LineOptions,
             cut=TaskCut.PARTITIONS,
             narrows=Narrows.PARTITIONS,
@@ -228,7 +229,7 @@ TABLES = {
         Table(
             name="offsets",
             columns="OFFSETS",
-            rows="coordinator_tables.offset_rows",
+            rows="tables.coordinator_tables.offset_rows",
             options=FoldOptions,
             cut=TaskCut.WHOLE,
             topic=CONSUMER_OFFSETS,
@@ -240,7 +241,7 @@ TABLES = {
         Table(
             name="groups",
             columns="GROUPS",
-            rows="coordinator_tables.group_rows",
+            rows="tables.coordinator_tables.group_rows",
             options=FoldOptions,
             cut=TaskCut.WHOLE,
             topic=CONSUMER_OFFSETS,
@@ -253,7 +254,7 @@ TABLES = {
         Table(
             name="lag",
             columns="LAG",
-            rows="lag.lag_rows",
+            rows="tables.lag.lag_rows",
             options=LineOptions,
             cut=TaskCut.WHOLE,
             replicas=Replicas.CHOSEN_BY_TABLE,
@@ -267,7 +268,7 @@ TABLES = {
         Table(
             name="transactional_ids",
             columns="TRANSACTIONAL_IDS",
-            rows="coordinator_tables.transactional_id_rows",
+            rows="tables.coordinator_tables.transactional_id_rows",
             options=FoldOptions,
             cut=TaskCut.WHOLE,
             topic=TRANSACTION_STATE,
@@ -280,7 +281,7 @@ TABLES = {
         Table(
             name="schemas",
             columns="SCHEMAS",
-            rows="schema_table.schema_rows",
+            rows="tables.schema_table.schema_rows",
             options=FoldOptions,
             cut=TaskCut.WHOLE,
             topic=SCHEMAS,
@@ -292,7 +293,7 @@ TABLES = {
         Table(
             name="index_entries",
             columns="INDEX_ENTRIES",
-            rows="file_tables.index_rows",
+            rows="tables.file_tables.index_rows",
             options=OffsetBounds,
             cut=TaskCut.SEGMENTS,
             replicas=Replicas.EACH,
@@ -306,7 +307,7 @@ TABLES = {
         Table(
             name="errors",
             columns="ERRORS",
-            rows="error_rows.error_rows",
+            rows="tables.error_rows.error_rows",
             options=ErrorOptions,
             cut=TaskCut.CHECKS,
             replicas=Replicas.EACH,
@@ -319,6 +320,19 @@ TABLES = {
             summary="Check records, offsets, index files and transactions.",
             example="kraftlog verify sample/broker",
             module="verify",
+        ),
+        Table(
+            name="findings",
+            columns="FINDINGS",
+            rows="audit.rows.finding_rows",
+            options=FindingOptions,
+            cut=TaskCut.WHOLE,
+            replicas=Replicas.CHOSEN_BY_TABLE,
+            task="Check",
+            command="audit",
+            summary="Find what the files of a cluster contradict: replicas, transactions, offsets, configuration.",
+            example="kraftlog audit sample/broker",
+            module="audit",
         ),
     )
 }
@@ -352,4 +366,4 @@ def table_named(name: str, catalog: Catalog | None = None) -> Table:
     columns = type_schema(name, BUILT_IN if catalog is None else catalog)
     if columns is None:
         raise ValueError(f"table {name!r} is not one of {', '.join(TABLES)}, nor a type of message")
-    return replace(TABLES["messages"], name=name, columns=columns, rows="message_tables.type_rows")
+    return replace(TABLES["messages"], name=name, columns=columns, rows="tables.message_tables.type_rows")

@@ -20,6 +20,7 @@ from kraftlog.tables.log_files import whole
 from kraftlog.tables.options import (
     BatchOptions,
     ChangeOptions,
+    FindingOptions,
     FoldOptions,
     LineOptions,
     MessageOptions,
@@ -156,6 +157,44 @@ class Log(RecordTables):
         {'partition': 0, 'kind': 'live', 'end_offset': 130, 'high_watermark': 130, 'missing': []}
         """
         return self._table("replicas", columns, {**options, "strict": strict}, faults)
+
+    def findings(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        strict: bool = False,
+        faults: list[Fault] | None = None,
+        **options: Unpack[FindingOptions],
+    ) -> pa.Table:
+        """Audit the files: return what they contradict or prove of replicas, transactions, offsets and configuration.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            ``sentence`` on request: the whole finding in one line.
+        strict, faults
+            As in ``Log``. Parts that cannot be read are not audited.
+
+        Returns
+        -------
+        pyarrow.Table
+            A row for each finding, the worst first. ``severity`` is ``error`` (records are lost, or a guarantee does
+            not hold), ``warning`` (an operator should look at it) or ``note`` (a healthy cluster may have it).
+            ``known`` is what the files prove, ``meaning`` what it may mean, and ``next_command`` a command that shows
+            more of it. A check is silent where its precondition does not hold; the page on audits lists both.
+
+        Raises
+        ------
+        ValueError
+            When the directories belong to several clusters, or several topics have the same name.
+
+        Examples
+        --------
+        >>> import kraftlog
+        >>> kraftlog.open("tests/golden/transactions/log").findings().num_rows
+        0
+        """
+        return self._table("findings", columns, {**options, "strict": strict}, faults)
 
     def cut(self, time: str | CutTime, *, faults: list[Fault] | None = None) -> Cut:
         """Return the cut of the partitions at a time; the headers of all batches are read.

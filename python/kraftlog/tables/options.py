@@ -108,6 +108,10 @@ class ErrorOptions(OffsetBounds, total=False):
     max_decompressed_bytes: int
 
 
+class FindingOptions(TypedDict, total=False):
+    """Options of the table ``findings``: none beside ``strict``."""
+
+
 class BatchOptions(Bounds, total=False):
     """Options of the table ``batches``.
 

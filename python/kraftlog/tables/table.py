@@ -65,7 +65,7 @@ class Table:
     columns : str or TableSchema
         The columns, or their name in ``kraftlog.schema``.
     rows : str
-        Module of ``kraftlog.tables`` and function that returns the rows of a ``Read``.
+        The function that returns the rows of a ``Read``: its module in ``kraftlog``, and its name.
     options : type
         A ``TypedDict`` with the options, for all interfaces.
     cut : TaskCut
@@ -125,8 +125,8 @@ class Table:
     @cached_property
     def rows_of(self) -> Callable[[Any], Iterator[pa.RecordBatch]]:
         """The function that returns the rows of a ``Read``."""
-        module, function = self.rows.split(".")
-        found: Callable[[Any], Iterator[pa.RecordBatch]] = getattr(import_module(f"kraftlog.tables.{module}"), function)
+        module, function = self.rows.rsplit(".", 1)
+        found: Callable[[Any], Iterator[pa.RecordBatch]] = getattr(import_module(f"kraftlog.{module}"), function)
         return found
 
     @cached_property

@@ -23,7 +23,7 @@ def kraftlog(command: str, paths: Sequence[str], *options: object) -> str:
 
     Examples
     --------
-    >>> from kraftlog.log_report.commands import kraftlog
+    >>> from kraftlog.tables.commands import kraftlog
     >>> kraftlog("verify", ["/data/kafka logs"], "-t", "a;b")
     "kraftlog verify '/data/kafka logs' -t 'a;b'"
     """
@@ -42,7 +42,7 @@ def kafka(script: str, *options: object) -> str:
 
     Examples
     --------
-    >>> from kraftlog.log_report.commands import kafka
+    >>> from kraftlog.tables.commands import kafka
     >>> kafka("kafka-topics.sh", "--describe", "--unavailable-partitions")
     'kafka-topics.sh --bootstrap-server <broker> --describe --unavailable-partitions'
     """

@@ -1,0 +1,78 @@
+"""``kraftlog audit``: what the files of a cluster contradict."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from kraftlog.audit.finding import Severity
+from kraftlog.cli import options
+from kraftlog.cli.output import SENTENCES, Output
+from kraftlog.cli.progress import progress_bar
+from kraftlog.cli.report import EXIT_FAULTS, report_faults
+from kraftlog.cli.tables import Scan
+from kraftlog.layout.discover import LogPaths
+from kraftlog.tables.all_tables import TABLES
+from kraftlog.tables.open_log import open as open_log
+
+FINDINGS = TABLES["findings"]
+
+
+@click.command("audit")
+@options.PATHS
+@options.WHICH
+@options.of_table(FINDINGS)
+@options.OUTPUT_OF_SENTENCES
+@options.READING
+def command(
+    paths: LogPaths,
+    topics: tuple[str, ...],
+    partitions: tuple[int, ...],
+    output: Output,
+    workers: int,
+    no_progress: bool,
+    **given: Any,
+) -> None:
+    """Find what the files of a cluster contradict: replicas, transactions, offsets, configuration.
+
+    Which copy is right, what a failover lost, whether exactly-once held. Give the log directories of all brokers. A
+    check is silent where the files cannot prove anything: a copy of one broker shows fewer findings than those of all.
+
+    Each finding is a row of the table findings: its code, severity, place, what is known, what it may mean, and the
+    next command. The exit code is 1 when there is an error or a warning, or when something could not be read; notes do
+    not count.
+
+    \b
+    Example:
+      kraftlog audit sample/broker
+    """  # noqa: D301  (\b keeps the example as it is)
+    log = open_log(paths, topics=topics or None, partitions=partitions or None)
+    output.check(log.folders)
+    if output.form in (None, SENTENCES):
+        if output.columns is not None:
+            raise click.UsageError("--columns requires --format; without it a finding is a sentence")
+        output = replace(output, form=SENTENCES, columns=["sentence"])
+    shown = FINDINGS.schema.select(output.columns)
+    scan = Scan.of(FINDINGS, {"workers": workers, **given})
+    counts: Counter[str] = Counter()
+    with progress_bar(log.size_in_bytes, wanted=not no_progress and not output.is_paged) as bar:
+        (stream,) = scan.streams(log, list(dict.fromkeys([*shown.names, "severity"])), on_progress=bar)
+        with output.open(shown) as writer:
+            for batch in stream.batches():
+                counts.update(batch.column("severity").to_pylist())
+                writer.write(batch.select(shown.names))
+    for note in stream.notes:
+        print(note, file=sys.stderr)
+    segments = "1 segment" if log.segments_count == 1 else f"{log.segments_count} segments"
+    each = [(counts[str(one)], str(one)) for one in Severity]
+    summary = ", ".join(f"{count} {name}{'s' if count > 1 else ''}" for count, name in each if count)
+    print(f"{log.size_in_bytes} bytes in {segments}: {summary or 'no findings'}", file=sys.stderr)
+    code = report_faults(stream.faults)
+    sys.exit(EXIT_FAULTS if counts[str(Severity.ERROR)] or counts[str(Severity.WARNING)] else code)
+
+
+COMMANDS = [command]
