@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
@@ -148,3 +149,23 @@ def test_a_fault_after_the_cut_is_reported_once(tmp_path: Path):
     done = run_command("records", tmp_path / "store", "--cut", "end", "--columns", "offset")
     assert done.returncode == 1
     assert run_command("records", tmp_path / "store", "--cut", "end", "--last", 1).returncode == 2
+
+
+def test_sql_up_to_a_cut(tmp_path: Path):
+    """Rows, counts from headers, and the last offsets, which are searched from the end of the log."""
+    begin, end = history(tmp_path / "store", Random(3))
+    whole = kraftlog.open(tmp_path / "store")
+    time = datetime.fromtimestamp((begin + end) / 2000, UTC).isoformat()
+    cut = f"at-or-before:{time}"
+    log = kraftlog.open(tmp_path / "store", cut=cut)
+    rows = log.records(["partition", "offset", "value"], isolation_level="read_committed").to_table().to_pylist()
+    assert 0 < len(rows) < whole.records(["offset"], isolation_level="read_committed").to_table().num_rows
+    queries = {
+        "select sum(cast(decode(value) as int))::int as found from accounts": 0,
+        "select count(*) as found from records": len(rows),
+        'select "offset" as found from records order by "offset" desc limit 1': max(row["offset"] for row in rows),
+    }
+    for query, found in queries.items():
+        options = ("--isolation-level", "read_committed", "--cut", cut, "--format", "jsonl")
+        done = run_command("sql", tmp_path / "store", *options, query)
+        assert (done.returncode, json.loads(done.stdout)) == (0, {"found": found})

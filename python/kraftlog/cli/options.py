@@ -115,8 +115,7 @@ def _with_others(
     tier = given_tier(ctx)
     if not paths and tier is None:
         raise click.MissingParameter(ctx=ctx, param=param)
-    cut = ctx.meta.get("cut")
-    return *paths, *([] if tier is None else [tier]), *given_identity(ctx), *([] if cut is None else [cut])
+    return *paths, *([] if tier is None else [tier]), *given_identity(ctx), *given_cut(ctx)
 
 
 def given_tier(ctx: click.Context) -> RemoteTier | None:
@@ -131,6 +130,12 @@ def given_identity(ctx: click.Context) -> list[Identity]:
     """Return the topic ids and the cluster id of the options; an empty list without them."""
     topic_ids, cluster_id = ctx.meta.get("topic_ids") or (), ctx.meta.get("cluster_id")
     return [Identity(tuple(topic_ids), cluster_id)] if topic_ids or cluster_id is not None else []
+
+
+def given_cut(ctx: click.Context) -> list[CutTime]:
+    """Return the cut of the options; an empty list without it."""
+    cut = ctx.meta.get("cut")
+    return [] if cut is None else [cut]
 
 
 class CutOption(click.ParamType["CutTime"]):

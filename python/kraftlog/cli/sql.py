@@ -10,7 +10,17 @@ from typing import Any
 
 import click
 
-from kraftlog.cli.options import COMMITTED_ONLY, HEAL, IDENTITY, OUTPUT_OF_QUERIES, TIER, given_identity, given_tier
+from kraftlog.cli.options import (
+    COMMITTED_ONLY,
+    CUT,
+    HEAL,
+    IDENTITY,
+    OUTPUT_OF_QUERIES,
+    TIER,
+    given_cut,
+    given_identity,
+    given_tier,
+)
 from kraftlog.cli.output import Output
 from kraftlog.cli.progress import is_terminal, progress_bar
 from kraftlog.cli.redact import redaction_of, redacts
@@ -36,6 +46,7 @@ _INTERRUPTED = re.compile(r"(?:^|: )KeyboardInterrupt:?\s*\Z", re.MULTILINE)  # 
 @click.option("--show-secrets", is_flag=True, help="Show SCRAM credentials and passwords.")
 @HEAL
 @COMMITTED_ONLY
+@CUT
 @click.option("--bytes-read", is_flag=True, help="Say on standard error how much of the log was read.")
 @TYPED
 @redacts
@@ -78,7 +89,7 @@ def sql(
         paths, query = paths[:-1], paths[-1]
     if not paths and tier is None:
         raise click.UsageError("expected PATHS, found none")
-    log = open_log([*paths, *([] if tier is None else [tier]), *given_identity(ctx)])
+    log = open_log([*paths, *([] if tier is None else [tier]), *given_identity(ctx), *given_cut(ctx)])
     output.check(log.folders)
     how: dict[str, Any] = {
         "isolation_level": isolation_level,
