@@ -56,6 +56,28 @@ def test_bytes_are_no_path(paths: object):
         kraftlog.open(paths)  # type: ignore[arg-type]
 
 
+def of_epoch(path: str) -> kraftlog.MetadataLogWriter:
+    return kraftlog.MetadataLogWriter(path, 1)
+
+
+def test_an_empty_path():
+    """What an unset variable of a script leaves: no reader and no writer takes it for the current folder."""
+    makers: list[Callable[[str], object]] = [kraftlog.open, kraftlog.LogStore, of_epoch]
+    for make in [*makers, lambda path: kraftlog.extract(LOG, path)]:
+        with pytest.raises(ValueError, match="expected a path, found an empty text"):
+            make("")
+
+
+def test_what_is_written_is_local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    makers: list[Callable[[str], object]] = [kraftlog.LogStore, of_epoch]
+    for make in [*makers, lambda path: kraftlog.extract(LOG, path)]:
+        with pytest.raises(ValueError, match="expected a local path; only local files can be changed"):
+            make("s3://bucket/logs")
+    kraftlog.LogStore(f"file://{tmp_path}/store").close()
+    assert [path.name for path in tmp_path.iterdir()] == ["store"]
+
+
 @pytest.mark.parametrize("paths", [7, None, [None]])
 def test_what_is_no_path(paths: object):
     with pytest.raises(TypeError, match=r"is neither a str nor an os\.PathLike"):

@@ -11,6 +11,7 @@ from kraftlog.codec.encode import compression_type
 from kraftlog.codec.options import NO_BOUND, READ_COMMITTED, READ_UNCOMMITTED, ReadOptions
 from kraftlog.disk.disk import disk
 from kraftlog.disk.durable import UNFINISHED, write_file
+from kraftlog.disk.remote_path import local_path
 from kraftlog.errors import Fault
 from kraftlog.layout.discover import LogPaths
 from kraftlog.layout.log_directory import refuse_inside
@@ -177,7 +178,7 @@ def extract(
     )
     redaction = Redaction.of(redact, redact_key)
     return extract_log(
-        *(log, Path(target), options, rename or {}, compression, redaction),
+        *(log, local_path(target), options, rename or {}, compression, redaction),
         is_chosen=given_topics is not None,
         per_partition=per_partition,
     )

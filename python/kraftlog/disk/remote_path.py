@@ -119,6 +119,8 @@ def log_path(path: object, storage_options: StorageOptions | None = None) -> Log
     ------
     TypeError
         When it is neither text nor a path, such as bytes.
+    ValueError
+        When it is empty, as an unset variable of a script is.
     """
     if isinstance(path, Path | RemotePath):
         return path
@@ -126,6 +128,8 @@ def log_path(path: object, storage_options: StorageOptions | None = None) -> Log
     if not isinstance(text, str):
         hint = f"; os.fsdecode makes text of bytes: {os.fsdecode(text)!r}" if isinstance(text, bytes) else ""
         raise TypeError(f"path {text!r} is neither a str nor an os.PathLike{hint}")
+    if not text:
+        raise ValueError("expected a path, found an empty text")
     if (local := _HADOOP_PATH.fullmatch(text)) is not None:
         return Path(local[1])
     found = _URI.fullmatch(text)
@@ -134,3 +138,19 @@ def log_path(path: object, storage_options: StorageOptions | None = None) -> Log
     if found["scheme"].lower() in _LOCAL_SCHEMES:
         return Path("/" + unquote(found["key"]))
     return RemotePath.parse(text, storage_options)
+
+
+def local_path(path: object) -> Path:
+    """Return the path of a folder that will be changed, from a user's argument as in ``log_path``.
+
+    Raises
+    ------
+    TypeError
+        As ``log_path``.
+    ValueError
+        For a remote path, and for an empty one.
+    """
+    found = log_path(path)
+    if isinstance(found, RemotePath):
+        raise ValueError(f"{found}: expected a local path; only local files can be changed")
+    return found

@@ -12,7 +12,7 @@ from typing import Unpack
 
 from kraftlog.disk.disk import disk
 from kraftlog.disk.durable import write_file
-from kraftlog.disk.remote_path import PathLike
+from kraftlog.disk.remote_path import PathLike, local_path
 from kraftlog.layout.checkpoints import CLEAN_SHUTDOWN, CLEANER_OFFSETS, LOG_START_OFFSETS
 from kraftlog.layout.partition_folder import PartitionFolder
 from kraftlog.log_store.cluster import Cluster
@@ -99,7 +99,7 @@ class LogStore:
     """
 
     def __init__(self, path: PathLike, **options: Unpack[StoreArguments]) -> None:
-        self.path = Path(path)
+        self.path = local_path(path)
         self.options = StoreOptions(**options)
         self._owner = Owner(self.path)
         self._open_files = OpenFiles(self.options.open_files)

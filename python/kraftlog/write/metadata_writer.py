@@ -11,7 +11,7 @@ from kraftlog._native.scanner import RECORD_BATCH_OVERHEAD
 from kraftlog.codec.metadata_version import metadata_version_level
 from kraftlog.disk.disk import disk
 from kraftlog.disk.lock import lock_log_directories
-from kraftlog.disk.remote_path import PathLike
+from kraftlog.disk.remote_path import PathLike, local_path
 from kraftlog.errors import InvalidTransactionStateError
 from kraftlog.layout.build_index import INDEX_INTERVAL_BYTES
 from kraftlog.metadata_log.snapshot_writer import snapshot_path, write_snapshot
@@ -132,7 +132,7 @@ class MetadataLogWriter:
         if node_id not in voters:
             raise ValueError(f"node_id {node_id} is not one of the voters {', '.join(map(str, voters))}")
         level = metadata_version_level(metadata_version)
-        self._folder = Path(directory)
+        self._folder = local_path(directory)
         self._level = level
         self._max_batch_bytes = max_batch_bytes
         self._clock = clock or milliseconds_now
