@@ -12,7 +12,9 @@ import pytest
 import kraftlog
 from golden_files import GOLDEN
 from kraftlog.disk.disk import Disk, ReadableFile, use_disk
+from kraftlog.disk.entries import Entry
 from kraftlog.disk.remote_path import LogPath
+from segment_files import write_partition
 
 
 def test_log_directory_partition_file_list_and_glob():
@@ -50,6 +52,41 @@ def test_topics_and_partitions():
         kraftlog.open(log, topics=["zzz", "orders", "order"])
     with pytest.raises(ValueError, match=r"^no topics ('a\d', ){9}'a9' and 2 more\. There are "):
         kraftlog.open(log, topics=[f"a{number}" for number in (*range(10), "_1", "_2")])
+
+
+class ListingsDisk(Disk):
+    """Remembers the folders that were listed."""
+
+    def __init__(self) -> None:
+        self.listed: list[str] = []
+
+    def entries(self, folder: LogPath) -> list[Entry]:
+        self.listed.append(folder.name)
+        return super().entries(folder)
+
+
+@pytest.mark.parametrize(
+    ("choice", "listed"),
+    [
+        ({"topics": ["orders"]}, {"orders-0", "orders-1"}),
+        ({"partitions": [1]}, {"orders-1", "other-1"}),
+        ({"topics": ["orders", "other"], "partitions": [0]}, {"orders-0", "other-0"}),
+        ({}, {"orders-0", "orders-1", "other-0", "other-1"}),
+    ],
+)
+def test_folders_of_other_partitions_are_not_listed(tmp_path: Path, choice: dict[str, Any], listed: set[str]):
+    for name in ("orders-0", "orders-1", "other-0", "other-1"):
+        write_partition(tmp_path / "log" / name)
+    write_partition(tmp_path / "log" / "__cluster_metadata-0")
+    with use_disk(ListingsDisk()) as disk:
+        log = kraftlog.open(tmp_path / "log", **choice)
+    assert set(disk.listed) == {"log", "__cluster_metadata-0", *listed}
+    assert {one.folder.name for one in log.found.segments} - {"__cluster_metadata-0"} == listed
+    assert [one.topic for one in log.found.metadata_log] == ["__cluster_metadata"]
+    with use_disk(ListingsDisk()) as disk:
+        each = kraftlog.open(str(tmp_path / "log" / "*-[01]"), **choice)
+    assert [one.path for one in each.found.segments] == [one.path for one in log.found.segments]
+    assert [disk.listed.count(folder) for folder in sorted({"other-0"} - listed)] == [1] * ("other-0" not in listed)
 
 
 def test_ten_names_are_listed(tmp_path: Path):

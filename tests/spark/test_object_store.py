@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
 import kraftlog
 from golden_files import GOLDEN
 from kraftlog.spark import read_ranges
+from kraftlog.spark.follow import LogFollower
 from kraftlog.spark.options import parse_request
 from kraftlog.spark.parts import plan_parts
 from kraftlog.spark.read import read
@@ -86,6 +89,36 @@ def test_a_plan_asks_only_for_segments_that_a_bound_cuts(store: ObjectStore, tmp
     assert store.listings() == 1
     rows = [row["offset"] for part in parts for batch in read(request, part, []) for row in batch.to_pylist()]
     assert rows == list(range(95, 203))
+
+
+@pytest.mark.parametrize(
+    ("selection", "listed"),
+    [
+        ({"subscribe": "orders-eu"}, {"orders-eu-0", "orders-eu-1"}),
+        ({"subscribePattern": "orders-.*"}, {"orders-eu-0", "orders-eu-1"}),
+        ({"assign": '{"orders-eu": [1], "other": [6]}'}, {"orders-eu-1", "other-6"}),
+        ({}, None),
+        ({"subscribePattern": "o.*"}, None),
+    ],
+)
+def test_folders_of_few_selected_partitions_are_listed_alone(
+    store: ObjectStore, tmp_path: Path, selection: dict[str, str], listed: set[str] | None
+):
+    """Folders of most partitions are listed together with all others, in fewer requests."""
+    for name in ("orders-eu-0", "orders-eu-1", *(f"other-{number}" for number in range(10))):
+        write_partition(tmp_path / name)
+    uri = store.put(tmp_path, "selected")
+    request = parse_request(
+        {"path": uri, "storageOptions": json.dumps(store.options), "columns": "offset", **selection}
+    )
+    follower = LogFollower(request)
+    for ask in (lambda: plan_parts(request), follower.bounds):
+        store.forget()
+        answer = ask()
+        asked = {unquote(found[1]) for _, key, _ in store.requests if (found := re.search("prefix=([^&]*)", key))}
+        assert asked == {"selected/"} | {f"selected/{name}/" for name in listed or ()}
+        assert store.listings() <= 2 + len(listed or ())
+    assert {f"{topic}-{number}" for topic, number in answer} == (listed or {path.name for path in tmp_path.iterdir()})
 
 
 def test_a_message_shows_no_password():

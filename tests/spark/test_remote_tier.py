@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import kraftlog
 from golden_files import GOLDEN
+from kraftlog.layout.tier import find
+from kraftlog.layout.tier.manifest import read_manifest
 from kraftlog.spark import read_ranges
 from kraftlog.spark.options import parse_request
+from kraftlog.spark.parts import plan_parts
 from spark_rows import comparable, plain_rows, rows_of
-from tier_writer import Aiven, KeyPair, last_only, sources, to_folder
+from tier_writer import Aiven, KeyPair, last_only, new_id, sources, to_folder
 
 ORDERS = GOLDEN / "transactions" / "log" / "orders-0"
 TOPIC_ID = "911PgdAUTfK0_8FSda0bUA"
@@ -46,6 +50,21 @@ def test_without_a_path(spark, root: Path):
     expected = kraftlog.open(ORDERS).records(COLUMNS, start_offset=20, end_offset=102).to_table()
     found = rows_of(spark.read.format("kraftlog").options(**options).load())
     assert comparable(found) == comparable(plain_rows(expected))
+
+
+def test_manifests_of_other_topics_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    for topic in ("orders", "returns"):
+        of_topic = [replace(one, topic=topic) for one in sources(ORDERS)]
+        Aiven(1000).write(to_folder(tmp_path), of_topic, TOPIC_ID if topic == "orders" else new_id())
+    read: list[str] = []
+    monkeypatch.setattr(
+        find, "read_manifest", lambda data, keys: read.append(json.loads(data)) or read_manifest(data, keys)
+    )
+    request = parse_request({"remoteTier": str(tmp_path), "subscribe": "returns", "columns": "offset"})
+    assert plan_parts(request)
+    assert len(read) == len(sources(ORDERS))
+    with pytest.raises(ValueError, match="no topic return; there are orders-0, returns-0"):
+        plan_parts(parse_request({"remoteTier": str(tmp_path), "subscribe": "return", "columns": "offset"}))
 
 
 @pytest.mark.parametrize(

@@ -15,17 +15,16 @@ from kraftlog.errors import Fault
 from kraftlog.layout import names
 from kraftlog.layout.checkpointed_offsets import CheckpointedOffsets, Checkpoints
 from kraftlog.layout.identity import Identity
-from kraftlog.layout.listing import Listing, local_matches
+from kraftlog.layout.listing import IsWanted, Listing, local_matches
 from kraftlog.layout.log_directory import MARKS, is_log_directory, stops_broker
 from kraftlog.layout.partition_folder import PartitionFolder, is_known
 from kraftlog.layout.segment import Segment
 from kraftlog.layout.tier.remote_tier import RemoteTier
 from kraftlog.layout.unread import MISSING_SEGMENT, STOPS_BROKER, Unread
-from kraftlog.topics import CLUSTER_METADATA, TopicPartition
+from kraftlog.topics import CLUSTER_METADATA, REMOTE_LOG_METADATA, TopicPartition
 from kraftlog.transactions.cut import CutTime
 
 LogPaths: TypeAlias = AnyPath | RemoteTier | Iterable[AnyPath | RemoteTier | Identity | CutTime]
-IsWanted = Callable[[str | None, int | None], bool]
 Item = TypeVar("Item", Segment, Unread)
 
 _MAGIC_AT = 16  # in the header of a batch, as in that of a message of magic 0 and 1
@@ -43,7 +42,7 @@ class Discovery:
     segments, set_aside : list of Segment
     unread : list of Unread
     not_wanted : list of TopicPartition
-        Partitions in a remote tier that were skipped.
+        Partitions that were skipped, without listing their folders.
     metadata_log : list of Segment
         Live segments of the metadata log that was found, also where it is not among those that are wanted.
     notes : list of str
@@ -96,7 +95,7 @@ class Discovery:
 
 
 def discover(
-    paths: LogPaths, storage_options: StorageOptions | None = None, is_wanted: IsWanted = lambda topic, partition: True
+    paths: LogPaths, storage_options: StorageOptions | None = None, is_wanted: IsWanted | None = None
 ) -> Discovery:
     """Find the segments in paths.
 
@@ -108,7 +107,8 @@ def discover(
     storage_options : mapping, optional
         For the file systems of URIs.
     is_wanted : callable, optional
-        Whether to read a partition in a remote tier, by topic and number.
+        Whether to read a partition, by topic and number; by default each. Folders of others are not listed, except
+        those of topics that tell which segments are valid.
 
     Raises
     ------
@@ -117,10 +117,15 @@ def discover(
     ValueError
         When a folder holds no log files, or no file that is named is one.
     """
-    discovery, listing = Discovery(), Listing()
-    checkpoints = Checkpoints(listing, discovery.unread)
     each = each_path(paths)
     tiers = [path for path in each if isinstance(path, RemoteTier)]
+    consulted = {CLUSTER_METADATA, REMOTE_LOG_METADATA} if tiers else {CLUSTER_METADATA}
+
+    def is_listed(topic: str | None, partition: int | None) -> bool:
+        return is_wanted is None or topic in consulted or is_wanted(topic, partition)
+
+    discovery, listing = Discovery(), Listing(None if is_wanted is None else is_listed)
+    checkpoints = Checkpoints(listing, discovery.unread)
     others = [path for path in each if not isinstance(path, RemoteTier | Identity | CutTime)]  # ``open`` cuts
     expanded = expanded_paths(others, storage_options, listing) if others or not tiers else ()
     if len(expanded) > 1:
@@ -129,7 +134,7 @@ def discover(
     for path in expanded:
         if listing.is_dir(path):
             has_folders = True
-            _discover_folder(path, listing, checkpoints, discovery)
+            _discover_folder(path, listing, checkpoints, is_listed, discovery)
         else:
             _discover_file(path, listing, checkpoints, discovery)
     if len(discovery.unread) == len(expanded) > 0 and not (tiers or has_folders):
@@ -142,11 +147,7 @@ def discover(
     discovery.metadata_log = [one for one in discovery.segments if one.topic == CLUSTER_METADATA and not one.state]
     for identity in each:
         if isinstance(identity, Identity):
-            counted = [
-                one
-                for one in discovery.segments
-                if one.topic == CLUSTER_METADATA or is_wanted(one.topic, one.partition)
-            ]
+            counted = [one for one in discovery.segments if is_listed(one.topic, one.partition)]
             discovery = discovery.without(identity.others(counted, discovery.unread))
     return discovery
 
@@ -158,7 +159,7 @@ def each_path(paths: LogPaths) -> list[AnyPath | RemoteTier | Identity | CutTime
 
 
 def _discover_tier(
-    tier: RemoteTier, storage_options: StorageOptions | None, is_wanted: IsWanted, discovery: Discovery
+    tier: RemoteTier, storage_options: StorageOptions | None, is_wanted: IsWanted | None, discovery: Discovery
 ) -> None:
     """Add the segments of a remote tier."""
     from kraftlog.layout.tier.data_key import KeyRing
@@ -279,12 +280,18 @@ def _no_log(file: Unread) -> str:
     return f"{path} is not a log: {file.reason}"
 
 
-def _discover_folder(folder: LogPath, listing: Listing, checkpoints: Checkpoints, discovery: Discovery) -> None:
+def _discover_folder(
+    folder: LogPath, listing: Listing, checkpoints: Checkpoints, is_listed: IsWanted, discovery: Discovery
+) -> None:
     entries = listing.entries(folder)
     is_partition = any(entry.is_file and names.parse_segment_file(entry.name) for entry in entries)
     parsed = {entry.name: names.parse_partition_folder(entry.name) for entry in entries if entry.is_dir}
     partitions = {name: partition for name, partition in parsed.items() if partition is not None}
-    if is_partition or (names.parse_partition_folder(folder.absolute().name) and not partitions):
+    of_folder = names.parse_partition_folder(folder.absolute().name)
+    if is_partition or (of_folder is not None and not partitions):
+        if of_folder is not None and not is_listed(*of_folder):
+            discovery.not_wanted.append(of_folder)
+            return
         _take_partition(PartitionFolder.of(folder, listing, checkpoints.of_folder(folder)), discovery)
         return
     before, of_broker = len(discovery.segments), is_log_directory(entries)
@@ -295,6 +302,8 @@ def _discover_folder(folder: LogPath, listing: Listing, checkpoints: Checkpoints
         if entry.name in partitions and (transition := names.transition_of(entry.name)):
             reason = f"the folder of a partition that Kafka marked {transition}"
             discovery.unread.append(Unread(folder / entry.name, 0, reason, *partitions[entry.name]))
+        elif entry.name in partitions and not is_listed(*partitions[entry.name]):
+            discovery.not_wanted.append(partitions[entry.name])
         elif entry.name in partitions:
             _discover_inner(folder / entry.name, listing, checkpoints.of(folder, entry.name), discovery)
         elif not is_known(entry):

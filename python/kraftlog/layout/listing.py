@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from kraftlog.disk.disk import disk
 from kraftlog.disk.entries import Entry
+from kraftlog.disk.in_order import in_order
 from kraftlog.disk.remote_path import LogPath, RemotePath
 from kraftlog.layout import names
+
+IsWanted = Callable[[str | None, int | None], bool]
+
+FEW = 4  # of so many times as many partitions: an answer that lists all folders has the files of several
+LISTINGS_AT_ONCE = 16
 
 
 class Listing:
     """Folders as they are when they are first asked for.
 
     A remote folder is listed together with those below it: object stores answer that with one request for a thousand
-    files, whatever folders they are in.
+    files, whatever folders they are in. If only few partitions are wanted, their folders are listed instead.
+
+    Parameters
+    ----------
+    is_wanted : callable, optional
+        Whether the folder of a partition will be asked for; by default each will.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, is_wanted: IsWanted | None = None) -> None:
+        self._is_wanted = is_wanted
         self._tree: dict[RemotePath, list[Entry]] = {}
 
     def entries(self, folder: LogPath) -> list[Entry]:
@@ -43,8 +55,25 @@ class Listing:
             entry = disk().entry(path)
             return entry is not None and entry.is_dir
         if path not in self._tree and not _is_file_name(path.name):
-            self._list_all(path)
+            self._list_wanted(path)
         return path in self._tree
+
+    def _list_wanted(self, folder: RemotePath) -> None:
+        if self._is_wanted is None:
+            return self._list_all(folder)
+        try:
+            entries = disk().entries(folder)
+        except FileNotFoundError:
+            return None  # a file, or missing
+        partitions = {entry.name: names.parse_partition_folder(entry.name) for entry in entries if entry.is_dir}
+        wanted = [folder / name for name, of in partitions.items() if of is not None and self._is_wanted(*of)]
+        if len(wanted) * FEW > len(partitions):
+            return self._list_all(folder)
+        self._tree[folder] = entries
+        for path, of_partition in zip(wanted, in_order(_entries_now, wanted, LISTINGS_AT_ONCE), strict=True):
+            if of_partition is not None:
+                self._tree[path] = of_partition
+        return None
 
     def _list_all(self, folder: RemotePath) -> None:
         try:
@@ -91,6 +120,14 @@ class Listing:
                     yield folder / entry.name
                 else:
                     yield from self._below(folder / entry.name, parts[1:])
+
+
+def _entries_now(folder: RemotePath) -> list[Entry] | None:
+    """Return the entries of a folder; None if it cannot be listed, which is reported when it is asked for."""
+    try:
+        return disk().entries(folder)
+    except OSError:
+        return None
 
 
 def _is_file_name(name: str) -> bool:

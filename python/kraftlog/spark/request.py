@@ -9,7 +9,7 @@ import pyarrow as pa
 from kraftlog.codec.options import ReadOptions
 from kraftlog.disk.remote_path import StorageOptions
 from kraftlog.disk.shown_uri import shown_uri
-from kraftlog.layout.discover import Discovery
+from kraftlog.layout.discover import Discovery, discover
 from kraftlog.layout.identity import Identity
 from kraftlog.layout.tier.remote_tier import RemoteTier
 from kraftlog.schema import RECORDS
@@ -18,7 +18,6 @@ from kraftlog.spark.selection import Selection
 from kraftlog.spark.tables import library_columns, spark_names, spark_schema
 from kraftlog.tables.all_tables import table_named
 from kraftlog.tables.log import Log
-from kraftlog.tables.open_log import open as open_log
 from kraftlog.tables.redaction import Redaction
 from kraftlog.tables.table import Table
 from kraftlog.tables.user_options import catalog_of
@@ -87,9 +86,10 @@ class Request:
     redaction: Redaction | None = field(default=None, repr=False)  # has a key
 
     def found(self) -> Discovery:
-        """List all files now, of any topic."""
+        """List the files of the selected partitions now."""
+        wants = None if self.selection.is_all else self.selection.wants
         others = [one for one in (self.remote_tier, self.identity) if one is not None]
-        return open_log([*self.paths, *others], storage_options=self.storage_options).found
+        return discover([*self.paths, *others], self.storage_options, wants)
 
     @property
     def shown_paths(self) -> list[str]:

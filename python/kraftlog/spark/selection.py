@@ -47,7 +47,7 @@ class Selection:
         return True
 
     def of(self, found: Discovery) -> Discovery:
-        """Return the selected files among all that were listed.
+        """Return the selected files among those that were listed.
 
         Raises
         ------
@@ -58,6 +58,7 @@ class Selection:
             return found
         there = {(segment.topic, segment.partition) for segment in found.segments}
         there |= {(folder.topic, folder.partition) for folder in found.unread if folder.is_fault}  # planning reports it
+        there |= set(found.not_wanted)
         missing = sorted({f"topic {topic}" for topic in self.topics or () if topic not in {name for name, _ in there}})
         missing += sorted(f"partition {topic}-{number}" for topic, number in (self.partitions or frozenset()) - there)
         if missing:

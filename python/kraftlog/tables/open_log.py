@@ -103,13 +103,14 @@ def open(
     every = with_tier(paths, remote_tier, tier_keys)
     if topic_ids is not None or cluster_id is not None:
         every = [*each_path(every), Identity(tuple(topic_ids or ()), cluster_id)]
-    found = discover(every, storage_options, is_wanted)
+    is_some = wanted_topics is not None or wanted_partitions is not None
+    found = discover(every, storage_options, is_wanted if is_some else None)
     if as_topic is not None:
         known = [
             segment if segment.topic is not None else replace(segment, topic=as_topic) for segment in found.segments
         ]
         found = replace(found, segments=known)
-    if wanted_topics is not None or wanted_partitions is not None:
+    if is_some:
         wanted = found.only(is_wanted)
         unreadable = {one.topic for one in wanted.unread if one.is_fault}
         known_topics = {segment.topic for segment in found.segments} | unreadable

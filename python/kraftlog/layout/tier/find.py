@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,14 +15,13 @@ from kraftlog.disk.in_order import SEGMENTS_AT_ONCE, in_order
 from kraftlog.disk.part_path import Chunks, PartPath
 from kraftlog.disk.remote_path import LogPath, RemotePath
 from kraftlog.errors import CorruptRecordError
+from kraftlog.layout.listing import IsWanted
 from kraftlog.layout.tier.data_key import KeyRing
 from kraftlog.layout.tier.manifest import GROWTH_BYTES, Manifest, ManifestError, WrongKeyError, read_manifest
 from kraftlog.layout.tier.object_names import AIVEN_KINDS, LOCAL_KINDS, StoredPartition, parse_file, parse_folder
 from kraftlog.layout.tier.stored_segment import StoredSegment, epochs_within
 from kraftlog.layout.unread import TIER_ORPHAN, Unread
 from kraftlog.topics import TopicPartition
-
-IsWanted = Callable[[str | None, int | None], bool]
 
 UNREADABLE_TIER = "unreadable_tier"
 MOST_KNOWN = 20_000
@@ -60,7 +59,7 @@ class Stored(NamedTuple):
     not_wanted: list[TopicPartition]
 
 
-def stored_segments(location: LogPath, keys: KeyRing, is_wanted: IsWanted) -> Stored:
+def stored_segments(location: LogPath, keys: KeyRing, is_wanted: IsWanted | None) -> Stored:
     """Return the content of a remote tier.
 
     Parameters
@@ -68,8 +67,8 @@ def stored_segments(location: LogPath, keys: KeyRing, is_wanted: IsWanted) -> St
     location : Path or RemotePath
         The tier, which is listed with all folders below it.
     keys : KeyRing
-    is_wanted : callable
-        Whether to read a partition, by topic and number.
+    is_wanted : callable or None
+        Whether to read a partition, by topic and number; None for all.
 
     Raises
     ------
@@ -115,10 +114,10 @@ def _objects(location: LogPath) -> Iterator[_Objects]:
             yield _Objects(of, folder, base_offset, segment_id, sizes)
 
 
-def _is_wanted(of: StoredPartition, is_wanted: IsWanted) -> bool:
+def _is_wanted(of: StoredPartition, is_wanted: IsWanted | None) -> bool:
     """Whether a partition is selected; in Aiven's layout a prefix without a slash may precede the topic."""
     starts = range(len(of.topic)) if of.is_aiven else (0,)
-    return any(is_wanted(of.topic[start:], of.partition) for start in starts)
+    return is_wanted is None or any(is_wanted(of.topic[start:], of.partition) for start in starts)
 
 
 def _local_tree(folder: Path) -> dict[LogPath, list[Entry]]:
