@@ -11,6 +11,8 @@ import pytest
 import kraftlog
 from kraftlog import LogStore
 from kraftlog.layout.producer_snapshot import producer_snapshot_bytes
+from kraftlog.read.ranges import plan
+from kraftlog.tables.user_options import read_options
 from kraftlog.transactions.producer_state import ProducerState
 from kraftlog.write.recover import recover
 from kraftlog.write.recovery_action import RecoverOptions
@@ -176,6 +178,41 @@ def test_a_time_index_of_another_log_leaves_no_record_out(tmp_path: Path, is_set
     checkpoint(folder, 3 if is_settled else 2)
     found = kraftlog.open(folder.parent).records(["timestamp_ms"], start_timestamp=100).to_table()
     assert found["timestamp_ms"].to_pylist() == ([1000] if is_settled else [900, 1000])
+
+
+@pytest.mark.parametrize(
+    ("time_index", "is_whole"),
+    [
+        (struct.pack(">qiqi", 10, 0, 30, 2), True),
+        (struct.pack(">qi", 10, 0) * 10_000 + struct.pack(">qi", 30, 2), True),
+        (b"", False),
+        (struct.pack(">qiq", 10, 0, 30), False),
+        (struct.pack(">qiqi", 10, 0, 0, 0), False),
+        (bytes(24), False),
+        (struct.pack(">qiqi", 31, 0, 30, 2), False),
+        (struct.pack(">qiqi", 10, 2, 30, 1), False),
+        (struct.pack(">qiqi", 10, 0, 30, 3), False),  # the offset is that of the next segment
+    ],
+)
+@pytest.mark.parametrize("is_settled", [True, False])
+def test_a_whole_time_index_leaves_out_a_closed_segment(
+    tmp_path: Path, time_index: bytes, is_whole: bool, is_settled: bool
+) -> None:
+    """Before the recovery point; else the segment is read."""
+    folder = tmp_path / "log/t-0"
+    folder.mkdir(parents=True)
+    for base, stamps in ((0, [10, 20, 30]), (3, [1000])):
+        batches = [
+            kraftlog.encode(pa.table({"value": [b"v"]}), base_offset=base + at, timestamp_ms=stamp).to_pybytes()
+            for at, stamp in enumerate(stamps)
+        ]
+        (folder / f"{base:020d}.log").write_bytes(b"".join(batches))
+    (folder / f"{0:020d}.timeindex").write_bytes(time_index)
+    checkpoint(folder, 3 if is_settled else 2)
+    segments = kraftlog.open(folder.parent).found.segments
+    planned = {part.segment.base_offset for part in plan(segments, read_options(start_timestamp=31), None)}
+    assert planned == ({3} if is_settled and is_whole else {0, 3})
+    assert len(list(plan(segments, read_options(start_timestamp=30, end_timestamp=31), None))) == 2
 
 
 @pytest.mark.parametrize("is_clean", [True, False])

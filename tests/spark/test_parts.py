@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import random
 import shutil
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 import kraftlog
 from golden_files import GOLDEN
+from kraftlog import LogStore
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.disk.local_file import LocalFile
 from kraftlog.errors import Fault
@@ -24,6 +26,7 @@ from kraftlog.spark.read import read
 from kraftlog.spark.request import Request
 from segment_files import write_partition
 
+HOUR = 3_600_000
 _BOUNDS = ("startingOffsets", "endingOffsets")
 COLUMNS = ["topic", "partition", "offset", "value", "transaction_state", "visible_at"]
 METADATA = sorted(path.parent.name for path in GOLDEN.glob("metadata_txn/*/log"))
@@ -175,6 +178,51 @@ def test_only_segments_that_a_bound_cuts_are_opened(tmp_path: Path, monkeypatch,
     rows = [row["offset"] for part in parts for batch in read(request, part, []) for row in batch.to_pylist()]
     starts, ends = (json.loads(bounds.get(name, "{}")).get("orders", {}).get("0") for name in _BOUNDS)
     assert rows == list(range(starts or 0, ends or 500))
+
+
+@pytest.fixture(scope="module")
+def by_hours(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[int]]:
+    """Return the log directory of a closed store, of many segments, and the hour of each record, in any order."""
+    folder = tmp_path_factory.mktemp("hours") / "log"
+    hours = [number // 6 + random.Random(number).choice([-3, 0, 0, 0, 0]) for number in range(240)]
+    with LogStore(folder) as store:
+        store.create_topic("t", configs={"internal.segment.bytes": 16_384})
+        producer = store.producer()
+        for hour in hours:
+            producer.send("t", value=b"%1000d" % hour, timestamp_ms=HOUR * (400_000 + hour))
+            producer.flush()
+    assert len(list((folder / "t-0").glob("*.log"))) > 15
+    return folder, hours
+
+
+@pytest.mark.parametrize("level", ["read_uncommitted", "read_committed"])
+@pytest.mark.parametrize("is_settled", [True, False])
+def test_bounds_of_time_open_segments_that_they_cut(
+    by_hours: tuple[Path, list[int]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_settled: bool, level: str
+):
+    """Time indexes are believed before the recovery point; a segment is left out if its last entry is too early."""
+    folder, hours = shutil.copytree(by_hours[0], tmp_path / "log"), by_hours[1]
+    bases = sorted(int(path.stem) for path in (folder / "t-0").glob("*.log"))
+    if not is_settled:
+        (folder / ".kafka_cleanshutdown").unlink()
+        (folder / "recovery-point-offset-checkpoint").unlink()
+    for start, end in [*((start, None) for start in range(-3, 41, 3)), (20, 25), (None, 11), (39, 40)]:
+        bounds = {"startTimestamp": start, "endTimestamp": end}
+        given = {name: str(HOUR * (400_000 + hour)) for name, hour in bounds.items() if hour is not None}
+        options = {"path": str(folder), "columns": "offset", "isolationLevel": level, "subscribe": "t", **given}
+        request = parse_request(options)
+        parts, opened = plan_and_opened(request, monkeypatch)
+        rows = [row["offset"] for part in parts for batch in read(request, part, []) for row in batch.to_pylist()]
+        low, high = -9 if start is None else start, 99 if end is None else end
+        assert rows == [offset for offset, hour in enumerate(hours) if low <= hour < high]
+        ends = zip(bases, [*bases[1:], len(hours)], strict=True)
+        of_segments = {base: hours[base:end] for base, end in ends if base != bases[-1]}
+        if is_settled or level == "read_uncommitted":
+            cut = [base for base, of in of_segments.items() if is_settled and of[0] < low <= max(of)]
+            assert set(opened) <= {*cut, bases[-1]}  # the headers of the last one may say what is committed
+        if is_settled:
+            planned = {part.work.segment.base_offset for part in parts if isinstance(part.work, Range)}
+            assert planned - {bases[-1]} == {base for base, of in of_segments.items() if max(of) >= low}
 
 
 def test_records_before_the_log_start_open_no_other_segment(tmp_path: Path, monkeypatch):

@@ -10,7 +10,7 @@ preallocated: zeros at the end are not entries.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,7 @@ ENTRY_TYPES = {
 PREALLOCATED = ("index", "timeindex")
 RELATIVE = ("index", "timeindex")
 TXNINDEX_VERSION = 0
+FEW_BYTES = 64 << 10  # a file system needs about as long for them as for a few
 
 Entries = npt.NDArray[np.void]
 IndexColumns = dict[str, npt.NDArray[Any]]
@@ -77,6 +78,42 @@ def read_index(path: LogPath, kind: str, base_offset: int, faults: list[Fault]) 
         values = ", ".join(f"{name} {column[at]}" for name, column in columns.items())
         faults.append(_index_fault(path, at * entry.itemsize, f"entry {at}: expected {what}, found {values}"))
     return columns
+
+
+class TimeSpan(NamedTuple):
+    """The first and the last entry of a ``.timeindex``."""
+
+    first_offset: int
+    first_timestamp: int
+    last_offset: int
+    last_timestamp: int
+
+
+def time_span(path: LogPath, base_offset: int) -> TimeSpan | None:
+    """Return the first and the last entry of a ``.timeindex``, without reading all of a large one.
+
+    None if it is empty, or not one that a broker closed: entries in part, zeros, or entries that go back.
+
+    Raises
+    ------
+    OSError
+        When it cannot be read.
+    """
+    entry = ENTRY_TYPES["timeindex"]
+    file = disk().open(path)
+    try:
+        size = file.size
+        if not size or size % entry.itemsize:
+            return None
+        ends = [(0, size)] if size <= FEW_BYTES else [(0, entry.itemsize), (size - entry.itemsize, size)]
+        entries = np.frombuffer(b"".join(file.read(*each) for each in ends), entry)
+    finally:
+        file.close()
+    (first_timestamp, first), (last_timestamp, last) = entries[0].item(), entries[-1].item()
+    is_closed = (last_timestamp, last) != (0, 0)
+    if not is_closed or not 0 <= first <= last or first_timestamp > last_timestamp:
+        return None
+    return TimeSpan(base_offset + first, first_timestamp, base_offset + last, last_timestamp)
 
 
 def _odd_entries(columns: IndexColumns, kind: str, base_offset: int) -> tuple[npt.NDArray[np.bool_], str]:

@@ -18,7 +18,7 @@ from kraftlog.disk.local_file import LocalFile
 from kraftlog.disk.remote_path import RemotePath
 from kraftlog.layout.segment import Segment
 from kraftlog.read.remote_cuts import stretches
-from kraftlog.read.seek import seek
+from kraftlog.read.seek import bounds_within, seek
 
 
 @dataclass(frozen=True)
@@ -160,6 +160,10 @@ def _is_taken_whole(segment: Segment, options: ReadOptions, range_bytes: int | N
 
 
 def _plan_local(segment: Segment, options: ReadOptions, range_bytes: int | None) -> Iterator[Range]:
+    bounds = bounds_within(segment, options)
+    if bounds is None:
+        return
+    options = bounds
     if _is_taken_whole(segment, options, range_bytes):
         yield Range(segment, 0, NO_BOUND)
         return

@@ -13,7 +13,7 @@ from kraftlog.disk.disk import disk
 from kraftlog.disk.in_order import SEGMENTS_AT_ONCE, in_order
 from kraftlog.disk.remote_path import RemotePath
 from kraftlog.layout.segment import Segment
-from kraftlog.read.seek import index_entries, seek
+from kraftlog.read.seek import bounds_within, index_entries, seek
 from kraftlog.types import InputFile
 
 Stretch = tuple[int, int]
@@ -36,6 +36,10 @@ def stretches(
 
     def one(bounded_segment: tuple[Segment, ReadOptions]) -> list[Stretch]:
         segment, options = bounded_segment
+        bounds = bounds_within(segment, options)
+        if bounds is None:
+            return []
+        options = bounds
         bounded = options.bounds_offsets or options.bounds_timestamps
         if not bounded and (range_bytes is None or segment.size <= range_bytes):
             return [(0, NO_BOUND)]

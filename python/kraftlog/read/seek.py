@@ -2,10 +2,13 @@
 
 Index files only speed up the search: the batch at an entry's position is compared with the entry. If it differs, or a
 file is missing, the whole segment is read. The property of a time index that no earlier record is later than its entry
-cannot be verified from one batch: it is trusted before the recovery point, where the file is known to be synced.
+cannot be verified from one batch: it is trusted before the recovery point, where the file is known to be synced. There,
+the last entry of a closed segment is its largest timestamp, as for a broker, and no batch is compared.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,7 +16,7 @@ from kraftlog.codec.header_scan import HeaderScan, ends, indexed_batch
 from kraftlog.codec.headers import last_offsets
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.errors import Fault
-from kraftlog.layout.index_files import read_index
+from kraftlog.layout.index_files import read_index, time_span
 from kraftlog.layout.segment import Segment
 from kraftlog.types import Buffer, InputFile
 
@@ -47,6 +50,30 @@ def seek(segment: Segment, file: Buffer | InputFile, options: ReadOptions) -> tu
             end = int(ends(batch)[0])
             break
     return start, end
+
+
+def bounds_within(segment: Segment, options: ReadOptions) -> ReadOptions | None:
+    """Return the options with the bounds that may cut a segment; None if they leave no record of it.
+
+    Only the time index is opened. It does not tell where an end lies.
+    """
+    if not options.bounds_timestamps:
+        return options
+    start, any_time = options.start_timestamp, replace(options, start_timestamp=-NO_BOUND, end_timestamp=NO_BOUND)
+    path = segment.beside.get("timeindex")
+    if start == -NO_BOUND or path is None or segment.base_offset is None or not segment.settled_offset:
+        return any_time
+    try:
+        span = time_span(path, segment.base_offset)
+    except OSError:
+        return any_time
+    if span is None:  # of an active segment, which has room for more entries
+        return options if segment.end_offset is None else any_time
+    is_closed = segment.end_offset is not None and span.last_offset < segment.end_offset <= segment.settled_offset
+    if is_closed and span.last_timestamp < start:
+        return None
+    is_before = span.first_timestamp < start and span.first_offset < segment.settled_offset
+    return replace(options, end_timestamp=NO_BOUND) if is_before else any_time
 
 
 def index_entries(segment: Segment) -> tuple[np.ndarray, np.ndarray] | None:
