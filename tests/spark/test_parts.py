@@ -6,6 +6,7 @@ import json
 import pickle
 import random
 import shutil
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,13 @@ import pytest
 import kraftlog
 from golden_files import GOLDEN
 from kraftlog import LogStore
+from kraftlog._native.scanner import Scanner
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.disk.local_file import LocalFile
 from kraftlog.errors import Fault
 from kraftlog.layout.segment import Segment
 from kraftlog.read.ranges import Range, plan_at_once
+from kraftlog.spark import parts as parts_module
 from kraftlog.spark.options import parse_request
 from kraftlog.spark.packed_parts import packed
 from kraftlog.spark.parts import Part, plan_parts, range_bytes_of
@@ -90,14 +93,15 @@ def segments(count: int) -> list[Segment]:
 
 
 def test_bytes_of_a_task():
-    """Of many segments a task takes one as it is; those that offsets rule out do not count."""
-    request = parse_request({"path": "logs"})
-    everything, the_last = ReadOptions(), ReadOptions(start_offset=5115)
-    assert range_bytes_of(request, [(segments(511), everything)]) == 128 << 20
-    assert range_bytes_of(request, [(segments(512), everything)]) == NO_BOUND
-    assert range_bytes_of(request, [(segments(256), everything), (segments(256), everything)]) == NO_BOUND
-    assert range_bytes_of(request, [(segments(512), the_last)]) == 128 << 20
-    asked = parse_request({"path": "logs", "rangeBytes": "16m"})
+    """Checks of many segments read each as it is; those that offsets rule out do not count."""
+    request, everything, the_last = parse_request({"path": "logs"}), ReadOptions(), ReadOptions(start_offset=5115)
+    assert range_bytes_of(request, [(segments(512), everything)]) == 128 << 20
+    checks = parse_request({"path": "logs", "table": "errors"})
+    assert range_bytes_of(checks, [(segments(511), everything)]) == 128 << 20
+    assert range_bytes_of(checks, [(segments(512), everything)]) == NO_BOUND
+    assert range_bytes_of(checks, [(segments(256), everything), (segments(256), everything)]) == NO_BOUND
+    assert range_bytes_of(checks, [(segments(512), the_last)]) == 128 << 20
+    asked = parse_request({"path": "logs", "rangeBytes": "16m", "table": "errors"})
     assert range_bytes_of(asked, [(segments(512), everything)]) == 16 << 20
 
 
@@ -264,19 +268,56 @@ def test_rows_without_columns():
     assert rows == kraftlog.open(GOLDEN / "codecs/log/codec-none-0").records(["offset"]).to_table().num_rows
 
 
+@pytest.mark.parametrize("level", ["read_uncommitted", "read_committed"])
+def test_many_segments_are_cut_by_their_index_files(
+    by_hours: tuple[Path, list[int]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, level: str
+):
+    """Without walks over their headers, but at batches; a segment without an index is cut by its headers."""
+    folder = shutil.copytree(by_hours[0], tmp_path / "log")
+    count = len(list((folder / "t-0").glob("*.log")))
+    monkeypatch.setattr(parts_module, "DEFAULT_RANGE_BYTES", 4000)
+    monkeypatch.setattr(parts_module, "MANY_SEGMENTS", count)
+    walked: list[Path] = []
+    monkeypatch.setattr(
+        "kraftlog.read.ranges.Scanner", lambda file, *args: walked.append(file.path) or Scanner(file, *args)
+    )
+    options = {"path": str(folder), "columns": "offset,value", "isolationLevel": level, "subscribe": "t"}
+    request = parse_request(options)
+
+    def planned() -> set[tuple[str, int, int]]:
+        parts = plan_parts(request)
+        rows = [row["offset"] for part in parts for batch in read(request, part, []) for row in batch.to_pylist()]
+        assert rows == list(range(len(by_hours[1])))
+        ranges = [part.work for part in parts]
+        assert sum(work.is_first for work in ranges) == count
+        return {(work.segment.file_name, work.start, work.end) for work in ranges}
+
+    batches = kraftlog.open(folder / "t-0").batches(["segment_base_offset", "position"])
+    positions = {(f"{row['segment_base_offset']:020d}.log", row["position"]) for row in batches.to_pylist()}
+    by_index = planned()
+    assert not walked
+    assert len(by_index) > 3 * count
+    assert {(name, start) for name, start, _ in by_index} <= positions
+    (folder / "t-0" / f"{15:020d}.index").unlink()
+    assert len(planned()) > 3 * count
+    assert {path.name for path in walked} == {f"{15:020d}.log"}
+    index = folder / "t-0" / f"{30:020d}.index"
+    entries = list(struct.iter_unpack(">ii", index.read_bytes()))
+    index.write_bytes(b"".join(struct.pack(">ii", offset, position + 13) for offset, position in entries))
+    assert sum(name == f"{30:020d}.log" for name, *_ in planned()) == 1  # no entry is that of a batch
+    walked.clear()
+    monkeypatch.setattr(parts_module, "MANY_SEGMENTS", count + 1)
+    assert len(planned()) > 3 * count
+    assert len({*walked}) == count
+
+
 def test_many_segments_are_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """They are planned from the list of files alone."""
+    """Those that fit into a task and that no bound cuts are planned from the list of files alone."""
     for number in range(512):
         (tmp_path / "t-0").mkdir(exist_ok=True)
         with (tmp_path / "t-0" / f"{10 * number:020d}.log").open("wb") as file:
-            file.truncate(200 << 20)  # of zeros that take no room
-
-    def refuse(*_: object, **__: object) -> None:
-        raise AssertionError("a segment was opened")
-
-    monkeypatch.setattr("kraftlog.read.ranges.Scanner", refuse)
-    for bounds in ({}, {"startTimestamp": "1"}, {"startingOffsets": '{"t": {"0": 3}}'}):
-        parts = plan_parts(parse_request({"path": str(tmp_path), **bounds}))
-        assert [part.work.segment.base_offset for part in parts] == [10 * number for number in range(512)]
-    with pytest.raises(AssertionError, match="was opened"):
-        plan_parts(parse_request({"path": str(tmp_path), "rangeBytes": "64m"}))
+            file.truncate(100 << 20)  # of zeros that take no room
+    request = parse_request({"path": str(tmp_path), "columns": "offset"})
+    parts, opened = plan_and_opened(request, monkeypatch)
+    assert [part.work.segment.base_offset for part in parts] == [10 * number for number in range(512)]
+    assert opened == []

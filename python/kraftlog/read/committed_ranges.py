@@ -118,6 +118,8 @@ class PartitionRanges:
     follows : bool
         Whether a reader may determine committed records of the last segment itself, because ranges are read one after
         another and the transactions of records are not requested.
+    at_entries : bool
+        Whether local segments are cut at entries of their ``.index``, as in ``plan``.
     """
 
     def __init__(
@@ -127,10 +129,11 @@ class PartitionRanges:
         *,
         all_at_once: bool = False,
         follows: bool = False,
+        at_entries: bool = False,
     ) -> None:
         self._map = transactions
         self._options = read.options
-        self._range_bytes = read.range_bytes
+        self._plan = partial(_plan, range_bytes=read.range_bytes, at_entries=at_entries)
         self._notes = read.notes
         self._all_at_once = all_at_once
         self._follows = follows
@@ -150,9 +153,7 @@ class PartitionRanges:
         wanted_numbers = [numbers[segment.path] for segment in relevant_segments]
         self._look_ahead(wanted_numbers)
         if self._all_at_once or self._is_remote:
-            self._planned = in_order(
-                partial(_plan, self._options, self._range_bytes), relevant_segments, SEGMENTS_AT_ONCE
-            )
+            self._planned = in_order(partial(self._plan, self._options), relevant_segments, SEGMENTS_AT_ONCE)
         if (
             self._may_follow(relevant_segments[0])
             and len(relevant_segments) == 1
@@ -231,7 +232,7 @@ class PartitionRanges:
         elif transactions.has_positions:
             parts = list(self._cut_by_headers(number))
         else:
-            parts = _plan(self._options, self._range_bytes, self._map.segments[number])
+            parts = self._plan(self._options, self._map.segments[number])
         if transactions.missing is None:  # else the fault is noted
             self._add(number, parts)
         return max((part.end for part in parts), default=0)
@@ -310,9 +311,9 @@ class PartitionRanges:
         if any(waiting.number == number for waiting in self._pending):
             self._pending = deque(waiting for waiting in self._pending if waiting.number < number)
             options = replace(self._options, end_offset=min(self._options.end_offset, self._stable[1]))
-            self._add(number, _plan(options, self._range_bytes, self._map.segments[number]))
+            self._add(number, self._plan(options, self._map.segments[number]))
 
 
-def _plan(options: ReadOptions, range_bytes: int | None, segment: Segment) -> list[Range]:
+def _plan(options: ReadOptions, segment: Segment, *, range_bytes: int | None, at_entries: bool) -> list[Range]:
     with OPEN_FILES:
-        return list(plan([segment], options, range_bytes))
+        return list(plan([segment], options, range_bytes, at_entries=at_entries))

@@ -1,7 +1,8 @@
 """Division of a segment into byte ranges that start at batch boundaries.
 
 A reader of one range must find the same batches as a reader of the whole file, even in a damaged file. Ranges are
-therefore cut at positions of a walk over the headers, which is the walk of all readers (``native/c/batch/step.h``).
+therefore cut at positions of a walk over the headers, which is the walk of all readers (``native/c/batch/step.h``). In
+remote files, and in the files of a log of many segments, it would take too long: they are cut at entries of ``.index``.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from kraftlog.disk.local_file import LocalFile
 from kraftlog.disk.remote_path import RemotePath
 from kraftlog.layout.segment import Segment
 from kraftlog.read.remote_cuts import stretches
-from kraftlog.read.seek import bounds_within, seek
+from kraftlog.read.seek import bounds_within, cut_at_entries, seek
 
 
 @dataclass(frozen=True)
@@ -127,29 +128,43 @@ def _is_within(segment: Segment, following: Segment | None, options: ReadOptions
     return options.end_offset == NO_BOUND or (next_base is not None and base < next_base)
 
 
-def plan(segments: list[Segment], options: ReadOptions, range_bytes: int | None) -> Iterator[Range]:
-    """Return the ranges to read, in order; one per segment if ``range_bytes`` is None."""
-    yield from _plan(_bounded(segments, options), range_bytes)
+def plan(
+    segments: list[Segment], options: ReadOptions, range_bytes: int | None, *, at_entries: bool = False
+) -> Iterator[Range]:
+    """Return the ranges to read, in order.
+
+    Parameters
+    ----------
+    segments : list of Segment
+    options : ReadOptions
+    range_bytes : int or None
+        None for one range per segment.
+    at_entries : bool
+        Whether local segments are cut at entries of their ``.index`` as well, if they have one.
+    """
+    yield from _plan(_bounded(segments, options), range_bytes, at_entries)
 
 
-def _plan(bounded: list[tuple[Segment, ReadOptions]], range_bytes: int | None) -> Iterator[Range]:
+def _plan(bounded: list[tuple[Segment, ReadOptions]], range_bytes: int | None, at_entries: bool) -> Iterator[Range]:
     for is_remote, group in groupby(bounded, lambda one: isinstance(one[0].path, RemotePath)):
         if is_remote:
             for segment, positions in stretches(list(group), range_bytes):
                 yield from (Range(segment, start, end, start == positions[0][0]) for start, end in positions)
         else:
             for segment, options in group:
-                yield from _plan_local(segment, options, range_bytes)
+                yield from _plan_local(segment, options, range_bytes, at_entries)
 
 
-def plan_at_once(segments: list[Segment], options: ReadOptions, range_bytes: int | None) -> Iterator[Range]:
+def plan_at_once(
+    segments: list[Segment], options: ReadOptions, range_bytes: int | None, *, at_entries: bool = False
+) -> Iterator[Range]:
     """Return the result of ``plan`` for callers that read afterwards: segments are divided in parallel."""
     wanted = _bounded(segments, options)
     looked_into = [one for one in wanted if not _is_taken_whole(*one, range_bytes)]
     if len(looked_into) < 2 or any(isinstance(segment.path, RemotePath) for segment, _ in wanted):
-        yield from _plan(wanted, range_bytes)  # remote ones have threads of their own there
+        yield from _plan(wanted, range_bytes, at_entries)  # remote ones have threads of their own there
         return
-    for ranges in in_order(lambda one: list(_plan_local(*one, range_bytes)), wanted, SEGMENTS_AT_ONCE):
+    for ranges in in_order(lambda one: list(_plan_local(*one, range_bytes, at_entries)), wanted, SEGMENTS_AT_ONCE):
         yield from ranges
 
 
@@ -159,7 +174,7 @@ def _is_taken_whole(segment: Segment, options: ReadOptions, range_bytes: int | N
     return not bounded and (range_bytes is None or segment.size <= range_bytes)
 
 
-def _plan_local(segment: Segment, options: ReadOptions, range_bytes: int | None) -> Iterator[Range]:
+def _plan_local(segment: Segment, options: ReadOptions, range_bytes: int | None, at_entries: bool) -> Iterator[Range]:
     bounds = bounds_within(segment, options)
     if bounds is None:
         return
@@ -170,7 +185,7 @@ def _plan_local(segment: Segment, options: ReadOptions, range_bytes: int | None)
     try:
         file = LocalFile(segment.local_path, segment.size)
         try:
-            ranges = list(_cut(segment, file, options, range_bytes))
+            ranges = list(_cut(segment, file, options, range_bytes, at_entries))
         finally:
             file.close()
     except OSError:
@@ -178,12 +193,18 @@ def _plan_local(segment: Segment, options: ReadOptions, range_bytes: int | None)
     yield from ranges
 
 
-def _cut(segment: Segment, file: LocalFile, options: ReadOptions, range_bytes: int | None) -> Iterator[Range]:
+def _cut(
+    segment: Segment, file: LocalFile, options: ReadOptions, range_bytes: int | None, at_entries: bool
+) -> Iterator[Range]:
     """Divide the bytes within the bounds into ranges of about ``range_bytes``."""
     start, end = seek(segment, file, options)
     size = file.size
     begin = start
     if range_bytes is not None and min(end, size) - start > range_bytes:
+        stretches_of_index = cut_at_entries(segment, file, (start, end), range_bytes) if at_entries else None
+        if stretches_of_index is not None:
+            yield from (Range(segment, *each, is_first=each[0] == start) for each in stretches_of_index)
+            return
         walk = Scanner(file, start, end, CHECK_LENGTH)
         while (boundary := walk.skip(begin + range_bytes)) is not None:
             yield Range(segment, begin, boundary, begin == start)

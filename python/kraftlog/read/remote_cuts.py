@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 
-import numpy as np
-
-from kraftlog.codec.header_scan import indexed_batch
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.disk.disk import disk
 from kraftlog.disk.in_order import SEGMENTS_AT_ONCE, in_order
 from kraftlog.disk.remote_path import RemotePath
 from kraftlog.layout.segment import Segment
-from kraftlog.read.seek import bounds_within, index_entries, seek
-from kraftlog.types import InputFile
-
-Stretch = tuple[int, int]
-"""Batches that start at bytes [start, end)."""
+from kraftlog.read.seek import Stretch, bounds_within, cut_at_entries, seek
 
 
 def stretches(
@@ -49,24 +41,9 @@ def stretches(
             start, end = seek(segment, file, options)
             if range_bytes is None or min(end, file.size) - start <= range_bytes:
                 return [(start, end)]
-            return _cut(segment, file, start, end, range_bytes)
+            return cut_at_entries(segment, file, (start, end), range_bytes) or [(start, end)]
         except OSError:
             return [(0, NO_BOUND)]  # the reader of this range reports the fault
 
     found = in_order(one, segments, SEGMENTS_AT_ONCE)
     yield from ((segment, ranges) for (segment, _), ranges in zip(segments, found, strict=True))
-
-
-def _cut(segment: Segment, file: InputFile, start: int, end: int, range_bytes: int) -> list[Stretch]:
-    index = index_entries(segment)
-    if index is None:
-        return [(start, end)]
-    offsets, positions = index
-    cuts = [start]
-    at = int(np.searchsorted(positions, start + range_bytes))
-    while at < len(positions) and positions[at] < min(end, file.size):
-        position = int(positions[at])
-        if indexed_batch(file, offsets, positions, at) is not None:
-            cuts.append(position)
-        at = int(np.searchsorted(positions, position + range_bytes))
-    return list(pairwise([*cuts, end]))

@@ -9,6 +9,7 @@ the last entry of a closed segment is its largest timestamp, as for a broker, an
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -19,6 +20,9 @@ from kraftlog.errors import Fault
 from kraftlog.layout.index_files import read_index, time_span
 from kraftlog.layout.segment import Segment
 from kraftlog.types import Buffer, InputFile
+
+Stretch = tuple[int, int]
+"""Batches that start at bytes [start, end)."""
 
 HEADERS_PER_LOOK = 64  # an index entry stands for 4 KiB of log by default
 MOST_BEHIND_ENTRY = 16 << 20  # behind the last entry lie 4 KiB and a batch; of a follower a fetch, of up to 10 MiB
@@ -79,6 +83,28 @@ def bounds_within(segment: Segment, options: ReadOptions) -> ReadOptions | None:
 def index_entries(segment: Segment) -> tuple[np.ndarray, np.ndarray] | None:
     """Return offsets and positions of an ``.index``; None if it is missing, unreadable or out of order."""
     return _entries(segment, "index")
+
+
+def cut_at_entries(
+    segment: Segment, file: Buffer | InputFile, within: Stretch, range_bytes: int
+) -> list[Stretch] | None:
+    """Divide a stretch at batches in the ``.index`` that are at least a number of bytes after the previous one.
+
+    None without an index. After a damaged length, an entry can name a batch that the walk over the headers does not
+    reach.
+    """
+    index = index_entries(segment)
+    if index is None:
+        return None
+    (offsets, positions), (start, end) = index, within
+    cuts = [start]
+    at = int(np.searchsorted(positions, start + range_bytes))
+    while at < len(positions) and positions[at] < min(end, segment.size):
+        position = int(positions[at])
+        if indexed_batch(file, offsets, positions, at) is not None:
+            cuts.append(position)
+        at = int(np.searchsorted(positions, position + range_bytes))
+    return list(pairwise([*cuts, end]))
 
 
 def _entries(segment: Segment, kind: str) -> tuple[np.ndarray, np.ndarray] | None:

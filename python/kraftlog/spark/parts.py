@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, islice
+from typing import NamedTuple
 
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.disk.in_order import in_order
@@ -29,7 +30,7 @@ from kraftlog.tables.table import Replicas, TaskCut
 
 LOGGER = logging.getLogger("kraftlog.spark")
 DEFAULT_RANGE_BYTES = 128 << 20  # as Spark cuts files
-MANY_SEGMENTS = 512  # enough tasks for a cluster; to cut a cold segment of 1 GiB takes the driver a second
+MANY_SEGMENTS = 512  # to walk the headers of a cold segment of 1 GiB takes the driver a second, its index some ms
 PARTITIONS_AT_ONCE = 8
 _RANGES = (TaskCut.RANGES, TaskCut.CHECKS)
 SMALL_RANGE_BYTES = 4096  # reading fewer is not worth a retry with larger steps
@@ -198,11 +199,17 @@ def maps_of(request: Request, wanted: Wanted, fold: Fold = in_threads) -> Maps:
 
 
 def range_bytes_of(request: Request, wanted: Wanted) -> int:
-    """Return the bytes of log per task; with many segments a task takes one, so that planning reads no headers."""
+    """Return the bytes of log per task; checks of many segments read each as a whole."""
     if request.range_bytes is not None:
         return request.range_bytes
-    segments = sum(len(list(relevant(group, options))) for group, options in wanted)
-    return DEFAULT_RANGE_BYTES if segments < MANY_SEGMENTS else NO_BOUND
+    is_whole = request.definition.cut is TaskCut.CHECKS and has_many_segments(wanted)
+    return NO_BOUND if is_whole else DEFAULT_RANGE_BYTES
+
+
+def has_many_segments(wanted: Wanted) -> bool:
+    """Whether there are so many segments that these are cut by their index files, not by their headers."""
+    segments = chain.from_iterable(relevant(group, options) for group, options in wanted)
+    return next(islice(segments, MANY_SEGMENTS - 1, None), None) is not None
 
 
 def parts_of(request: Request, wanted: Wanted, range_bytes: int, maps: Maps | None = None) -> Iterator[list[Part]]:
@@ -220,19 +227,27 @@ def parts_of(request: Request, wanted: Wanted, range_bytes: int, maps: Maps | No
     """
     maps = maps_of(request, wanted) if maps is None else maps
     each = zip(wanted, maps, strict=True)
-    return in_order(lambda one: _parts_of_one(request, *one[0], range_bytes, one[1]), each, PARTITIONS_AT_ONCE)
+    cutting = _Cutting(range_bytes, request.definition.cut is TaskCut.RANGES and has_many_segments(wanted))
+    return in_order(lambda one: _parts_of_one(request, *one[0], cutting, one[1]), each, PARTITIONS_AT_ONCE)
+
+
+class _Cutting(NamedTuple):
+    """How segments are cut, as in ``kraftlog.read.ranges.plan``."""
+
+    range_bytes: int
+    at_entries: bool
 
 
 def _parts_of_one(
     request: Request,
     group: list[Segment],
     options: ReadOptions,
-    range_bytes: int,
+    cutting: _Cutting,
     transactions: TransactionMap | None,
 ) -> list[Part]:
     parts: list[Part] = []
     faults: list[Fault] = []
-    for work in _works(request, group, options, range_bytes, transactions, faults):
+    for work in _works(request, group, options, cutting, transactions, faults):
         parts.append(Part(work, options, tuple(faults)))
         faults.clear()
     if faults:  # and nothing to read
@@ -244,20 +259,20 @@ def _works(
     request: Request,
     group: list[Segment],
     options: ReadOptions,
-    range_bytes: int,
+    cutting: _Cutting,
     transactions: TransactionMap | None,
     faults: list[Fault],
 ) -> Iterator[Work]:
-    cut = request.definition.cut
+    cut, (range_bytes, at_entries) = request.definition.cut, cutting
     if transactions is not None:
         read = Pass(options, range_bytes=range_bytes)
-        ranges = list(PartitionRanges(transactions, read, all_at_once=True).ranges())
+        ranges = list(PartitionRanges(transactions, read, all_at_once=True, at_entries=at_entries).ranges())
         faults += transactions.faults
         yield from ranges
     elif request.definition.cut is TaskCut.RANGES and needs_transactions(options, library_columns(request.columns)):
         yield from metadata_ranges(group, Pass(options, faults, range_bytes=range_bytes))
     elif cut in _RANGES:
-        yield from plan_at_once(group, options, range_bytes)
+        yield from plan_at_once(group, options, range_bytes, at_entries=at_entries)
     elif cut is TaskCut.SEGMENTS:
         yield from plan(group, options, None)
     if cut in (TaskCut.PARTITIONS, TaskCut.CHECKS):
