@@ -12,7 +12,8 @@ from pathlib import Path
 import jvm
 import pytest
 import spark_connector
-from kafka_broker import Broker
+from audited import Audits
+from kafka_broker import Broker, Node
 from random_rounds import Rounds
 
 from kraftlog.spark import register
@@ -29,7 +30,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("random logs")
     group.addoption("--random-seconds", type=float, default=4.0, help="how long each test of random logs runs")
     group.addoption("--random-seed", type=int, default=0, help="the number of the first log")
+    group.addoption("--audits", type=Path, help="a file for the findings of audits of all nodes, a line each")
     group.addoption("--random-counts", type=Path, help="a file for what was drawn and found, a line each minute")
+
+
+@pytest.fixture(scope="session")
+def audits(request: pytest.FixtureRequest) -> Iterator[Audits]:
+    """Audit the log directories of all nodes, and fail at the end where a healthy one has findings."""
+    every = Audits(request.config.getoption("--audits"))
+    Node.observers.append(every)
+    yield every
+    Node.observers.remove(every)
+    assert not every.findings, "\n".join([str(dict(every.counts)), *every.findings])
+
+
+@pytest.fixture(autouse=True, scope="module")
+def of_test(audits: Audits, request: pytest.FixtureRequest) -> None:
+    """Name the test in what is found."""
+    audits.test = request.node.nodeid
 
 
 @pytest.fixture

@@ -12,10 +12,10 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import ClassVar, Self
 
 from jvm import BROKER, Jvm, Line
 
@@ -39,7 +39,14 @@ class Node:
     """A process of Kafka with the properties below ``home``, running inside ``with``.
 
     Its log directory is formatted, unless it is there already.
+
+    Attributes
+    ----------
+    observers : list of callable
+        Of all nodes: called with the log directory and "live" at the end of ``with``, and with "stopped" after it.
     """
+
+    observers: ClassVar[list[Callable[[Path, str], None]]] = []
 
     def __init__(
         self, jvm: Jvm, home: Path, port: int, properties: Mapping[str, object], format_options: Iterable[str] = ()
@@ -60,9 +67,18 @@ class Node:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if error is None:
+            self._observe("live")
         code = self.stop()
         # 143 is the JVM's code for an end by SIGTERM after its shutdown hooks.
         assert error is not None or code in (0, 143), f"Kafka ended with {code}:\n{self.output()}"
+
+        if error is None:
+            self._observe("stopped")
+
+    def _observe(self, state: str) -> None:
+        for observer in self.observers:
+            observer(self.log_dir, state)
 
     def start(self) -> None:
         """Start the process, and wait until it listens."""

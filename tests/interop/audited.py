@@ -1,0 +1,38 @@
+"""Audits of the log directories of all nodes that tests start: of a healthy one, nothing is found that matters."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import kraftlog
+
+
+class Audits:
+    """Audits log directories, and keeps what is found.
+
+    Parameters
+    ----------
+    file : Path or None
+        Receives a line for each directory.
+    """
+
+    def __init__(self, file: Path | None) -> None:
+        self._file = file
+        self.counts: Counter[str] = Counter()
+        self.findings: list[str] = []
+        self.test = ""
+
+    def __call__(self, log_dir: Path, state: str) -> None:
+        """Audit a directory whose node is "live" or "stopped"."""
+        if not any(log_dir.glob("*-*")):
+            return
+        found = kraftlog.open(log_dir).findings(strict=False).to_pylist()
+        self.counts[state] += 1
+        self.counts.update(row["severity"] for row in found)
+        shown = [{name: row[name] for name in ("severity", "code", "topic", "partition", "known")} for row in found]
+        self.findings += [f"{self.test}, {state}: {row}" for row in shown if row["severity"] != "note"]
+        if self._file is not None:
+            with self._file.open("a") as file:
+                file.write(json.dumps({"test": self.test, "state": state, "findings": shown}) + "\n")
