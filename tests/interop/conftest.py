@@ -48,6 +48,7 @@ def audits(request: pytest.FixtureRequest) -> Iterator[Audits]:
 def of_test(audits: Audits, request: pytest.FixtureRequest) -> None:
     """Name the test in what is found."""
     audits.test = request.node.nodeid
+    audits.is_of_healthy = not hasattr(request.module, "NOT_AUDITED")
 
 
 @pytest.fixture

@@ -44,6 +44,8 @@ class Node:
     ----------
     observers : list of callable
         Of all nodes: called with the log directory and "live" at the end of ``with``, and with "stopped" after it.
+    is_own_log : bool
+        Whether Kafka wrote all its logs.
     """
 
     observers: ClassVar[list[Callable[[Path, str], None]]] = []
@@ -55,6 +57,7 @@ class Node:
         self._output = home / "kafka.out"
         self._process: subprocess.Popen[bytes] | None = None
         self._port = port
+        self.is_own_log = True
         self.log_dir = home / "logs"
         self._properties = home / "server.properties"
         lines = [f"{name}={value}\n" for name, value in {"log.dirs": self.log_dir, **properties}.items()]
@@ -77,7 +80,7 @@ class Node:
             self._observe("stopped")
 
     def _observe(self, state: str) -> None:
-        for observer in self.observers:
+        for observer in self.observers if self.is_own_log else ():
             observer(self.log_dir, state)
 
     def start(self) -> None:
@@ -237,6 +240,7 @@ class Broker(Node):
 
     def replace_log(self, topic: str, partition: int, segments: Mapping[int, bytes]) -> None:
         """Make segments a partition's whole log: what Kafka kept beside the old one must not speak for it."""
+        self.is_own_log = False
         folder = self.log_dir / f"{topic}-{partition}"
         for old in folder.iterdir():
             if old.name != "partition.metadata":  # it says which topic this is

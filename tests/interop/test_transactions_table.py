@@ -23,6 +23,7 @@ from kafka_tool import run_tool
 import kraftlog
 from segments_of_transactions import with_other_marker
 
+NOT_AUDITED = "transactions commit offsets of records that nobody has read"
 TOOLS = "org.apache.kafka.tools"
 OFFSETS = "__consumer_offsets"
 TOPICS = {"orders": 2, "payments": 1}
