@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
 
 import kraftlog
+from kraftlog import LogStore
+from kraftlog.log_store.partition import Partition
+from kraftlog.log_store.producer import Producer
+from standing_clock import StandingClock
 
 ACCOUNTS, ORDERS = "accounts", "orders"
+STEPS = 80
 
 
 def values(log: kraftlog.Log, level: str = "read_committed") -> list[int]:
@@ -41,3 +51,51 @@ def counted(log: kraftlog.Log) -> Iterator[tuple[str, int, int, int]]:
     for row in log.records(columns, include_control=True).to_table().to_pylist():
         if row["is_control"] or not row["is_transactional"]:
             yield row["topic"], row["partition"], row["offset"], row["timestamp_ms"]
+
+
+def with_clocks_of_leaders(monkeypatch: pytest.MonkeyPatch, draw: Random) -> None:
+    """Let the markers of one transaction have several times, as the leaders of its partitions set them."""
+    append = Partition.append_marker
+
+    def append_later(self: Partition, *args: Any, timestamp_ms: int, **more: Any) -> None:
+        append(self, *args, timestamp_ms=timestamp_ms + draw.randrange(100), **more)
+
+    monkeypatch.setattr(Partition, "append_marker", append_later)
+
+
+def history(folder: Path, draw: Random) -> tuple[int, int]:
+    """Write transfers between accounts: each takes an order, and commits its offset; return the times of the log."""
+    clock = StandingClock()
+    store = LogStore(folder, clock=clock, sync_threads=0)
+    store.create_topic(ACCOUNTS, 3)
+    store.create_topic(ORDERS, 2)
+    plain = store.producer()
+    producers = [store.producer(f"transfer-{number}") for number in range(3)]
+    written, taken, begin = [0, 0], [0, 0], clock.now
+    under_way: dict[Producer, bool] = {}
+    for _ in range(STEPS):
+        clock.now += draw.choice((0, 1, 50))
+        order = draw.randrange(2)
+        for _ in range(draw.randrange(3)):
+            ahead = draw.randrange(300)  # the clock of another producer
+            plain.send(ORDERS, value="order", partition=order, timestamp_ms=clock.now + ahead)
+            plain.flush()
+            written[order] += 1
+        producer = draw.choice(producers)
+        if producer not in under_way:
+            producer.begin_transaction()
+            amount, (to, of) = draw.randrange(1, 100), draw.sample(range(3), 2)
+            producer.send(ACCOUNTS, value=str(amount), partition=to)
+            producer.flush()
+            producer.send(ACCOUNTS, value=str(-amount), partition=of)
+            taken[order] = draw.randint(taken[order], written[order])
+            producer.send_offsets_to_transaction({(ORDERS, order): taken[order]}, group="transfers")
+            producer.flush()
+            under_way[producer] = draw.random() < 0.8
+        elif under_way.pop(producer):
+            producer.commit_transaction()
+        else:
+            producer.abort_transaction()
+    end = clock.now
+    store.close()
+    return begin, end

@@ -6,68 +6,15 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pytest
 
 import kraftlog
-from accounts import ACCOUNTS, ORDERS, counted, holds_nothing_back, is_whole
+from accounts import ACCOUNTS, ORDERS, counted, history, holds_nothing_back, is_whole, with_clocks_of_leaders
 from command_line import run_command
-from kraftlog import LogStore
-from kraftlog.log_store.partition import Partition
-from kraftlog.log_store.producer import Producer
 from kraftlog.transactions.cut import CutTime, Side
-from standing_clock import StandingClock
 
-STEPS, TIMES = 80, 8
-
-
-def with_clocks_of_leaders(monkeypatch: pytest.MonkeyPatch, draw: Random) -> None:
-    """Let the markers of one transaction have several times, as the leaders of its partitions set them."""
-    append = Partition.append_marker
-
-    def append_later(self: Partition, *args: Any, timestamp_ms: int, **more: Any) -> None:
-        append(self, *args, timestamp_ms=timestamp_ms + draw.randrange(100), **more)
-
-    monkeypatch.setattr(Partition, "append_marker", append_later)
-
-
-def history(folder: Path, draw: Random) -> tuple[int, int]:
-    """Write transfers between accounts: each takes an order, and commits its offset; return the times of the log."""
-    clock = StandingClock()
-    store = LogStore(folder, clock=clock, sync_threads=0)
-    store.create_topic(ACCOUNTS, 3)
-    store.create_topic(ORDERS, 2)
-    plain = store.producer()
-    producers = [store.producer(f"transfer-{number}") for number in range(3)]
-    written, taken, begin = [0, 0], [0, 0], clock.now
-    under_way: dict[Producer, bool] = {}
-    for _ in range(STEPS):
-        clock.now += draw.choice((0, 1, 50))
-        order = draw.randrange(2)
-        for _ in range(draw.randrange(3)):
-            ahead = draw.randrange(300)  # the clock of another producer
-            plain.send(ORDERS, value="order", partition=order, timestamp_ms=clock.now + ahead)
-            plain.flush()
-            written[order] += 1
-        producer = draw.choice(producers)
-        if producer not in under_way:
-            producer.begin_transaction()
-            amount, (to, of) = draw.randrange(1, 100), draw.sample(range(3), 2)
-            producer.send(ACCOUNTS, value=str(amount), partition=to)
-            producer.flush()
-            producer.send(ACCOUNTS, value=str(-amount), partition=of)
-            taken[order] = draw.randint(taken[order], written[order])
-            producer.send_offsets_to_transaction({(ORDERS, order): taken[order]}, group="transfers")
-            producer.flush()
-            under_way[producer] = draw.random() < 0.8
-        elif under_way.pop(producer):
-            producer.commit_transaction()
-        else:
-            producer.abort_transaction()
-    end = clock.now
-    store.close()
-    return begin, end
+TIMES = 8
 
 
 def is_extracted_whole(log: kraftlog.Log, folder: Path, time: int) -> None:

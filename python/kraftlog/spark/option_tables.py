@@ -34,6 +34,11 @@ READING = (
     Option("topicIds", None, "Comma-separated topic ids: chooses among topics with the same name."),
     Option("clusterId", None, "A cluster id: chooses among directories of several clusters."),
     Option(
+        "cut",
+        None,
+        "The log ends where no transaction is torn: `end`, `at-or-before:TIME` or `at-or-after:TIME`; not for streams.",
+    ),
+    Option(
         "startingOffsets",
         "earliest",
         'Where reading starts: `earliest`, a number, or `{"orders": {"0": 23, "1": -2}}` (-2 is earliest, -1 latest).'

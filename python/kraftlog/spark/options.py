@@ -22,6 +22,7 @@ from kraftlog.tables.redaction import Redaction
 from kraftlog.tables.table import Table
 from kraftlog.tables.user_options import catalog_of, read_options
 from kraftlog.times import milliseconds
+from kraftlog.transactions.cut import CutTime
 from kraftlog.values.typed import added_columns
 from kraftlog.values.typed_options import TypedOptions
 
@@ -32,7 +33,7 @@ ON_ERROR = ("fail", "skip", "quarantine")
 
 _BYTE_UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _MILLISECONDS = {"": 1, "ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
-_ONLY_IN_BATCHES = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp")
+_ONLY_IN_BATCHES = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp", "cut")
 
 _OF_TYPES = ("valueFormat", "keyFormat", "valueSchema", "keySchema", "valueFraming", "keyFraming", "jsonSample")
 _NAMES = tuple(option.name for option in (*READING, *STREAMS))
@@ -128,6 +129,7 @@ def parse_request(options: Mapping[str, str], *, is_streaming: bool | None = Fal
             batch_rows=ROWS_PER_BATCH,
             batch_bytes=BYTES_PER_BATCH,
         ),
+        cut=None if "cut" not in given else CutTime.of(given["cut"]),
         redaction=_redaction(given, table),
     )
     return _with_types(request, given, is_shown=columns is None)

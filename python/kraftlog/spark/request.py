@@ -21,6 +21,7 @@ from kraftlog.tables.log import Log
 from kraftlog.tables.redaction import Redaction
 from kraftlog.tables.table import Table
 from kraftlog.tables.user_options import catalog_of
+from kraftlog.transactions.cut import CutTime
 from kraftlog.values.typed_options import ResolvedTypes
 
 
@@ -39,6 +40,8 @@ class Request:
     identity : Identity or None
         The topic ids and the cluster id to choose.
     selection : Selection
+    cut : CutTime or None
+        At which cut the log ends.
     interval : Interval
         Where reading begins and ends in each partition.
     definitions : str or None
@@ -82,6 +85,7 @@ class Request:
     min_offsets_per_trigger: int | None = None
     max_trigger_delay_ms: int = 0
     stops_at_high_watermark: bool = False
+    cut: CutTime | None = None
     typed: ResolvedTypes | None = None
     redaction: Redaction | None = field(default=None, repr=False)  # has a key
 
@@ -99,7 +103,8 @@ class Request:
 
     def log(self) -> Log:
         """List and open the log files now."""
-        return Log(self.selection.of(self.found()), catalog_of(self.definitions))
+        log = Log(self.selection.of(self.found()), catalog_of(self.definitions))
+        return log if self.cut is None else log.cut_at(self.cut)
 
     @property
     def schema(self) -> pa.Schema:
