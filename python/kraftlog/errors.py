@@ -7,7 +7,8 @@ are defined where they are found, in ``kraftlog.read``:
   ``index_mismatch``, ``txnindex_mismatch``, ``bad_snapshot``, ``snapshot_mismatch``, ``not_recovered``,
   ``not_extracted``;
 - offsets: ``offset_goes_back``, ``bad_last_offset_delta``;
-- producers: ``sequence_gap``, ``bad_producer_epoch``, ``not_transactional``; transactions: ``torn_transaction``;
+- producers: ``sequence_gap``, ``bad_producer_epoch``, ``not_transactional``,
+  ``bad_coordinator_epoch``; transactions: ``torn_transaction``;
 - messages of internal topics: ``bad_message``;
 - typed keys and values: ``bad_key``, ``bad_value``; the topic of a schema registry: ``bad_schema_record``;
 - the metadata log: ``begin_inside_transaction``, ``end_outside_transaction``, ``begun_before_log``,

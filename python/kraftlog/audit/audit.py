@@ -9,11 +9,18 @@ from importlib import import_module
 from kraftlog import audit
 from kraftlog.audit.evidence import Evidence
 from kraftlog.audit.finding import Finding, FindingCode
+from kraftlog.audit.producers import epoch_findings, late_begins, sequence_findings, suspected_duplicates
 from kraftlog.audit.transactions import torn_transactions
 
 Check = Callable[[Evidence], Iterator[Finding]]
 
-CHECKS: tuple[Check, ...] = (torn_transactions,)
+CHECKS: tuple[Check, ...] = (
+    torn_transactions,
+    sequence_findings,
+    epoch_findings,
+    late_begins,
+    suspected_duplicates,
+)
 
 
 def findings(evidence: Evidence) -> list[Finding]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from kraftlog.audit.producer_logs import ProducerLogs
 from kraftlog.layout.discover import Discovery
 from kraftlog.read.log_pass import Pass
 from kraftlog.tables.commands import kraftlog
@@ -47,6 +48,11 @@ class Evidence:
     def coordinator_transactions(self) -> list[CoordinatorTransaction]:
         """The transactions in ``__transaction_state``."""
         return coordinator_transactions(self.files, self.read.faults_only())
+
+    @cached_property
+    def producer_logs(self) -> ProducerLogs:
+        """Producers and transactions, from one pass over the headers of all partitions."""
+        return ProducerLogs(self.lines.found.segments, self.coordinator_transactions, self.read)
 
     @cached_property
     def has_coordinators(self) -> bool:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from kraftlog.audit.evidence import Evidence
 from kraftlog.audit.finding import Finding, FindingCode, Severity
-from kraftlog.tables.transactions import transactions_of_segments
 from kraftlog.transactions.producer import NONE
 
 TORN_TRANSACTION = FindingCode(
@@ -19,17 +18,15 @@ TORN_TRANSACTION = FindingCode(
 
 def torn_transactions(evidence: Evidence) -> Iterator[Finding]:
     """Return transactions whose partitions, or whose coordinator, contradict each other."""
-    segments = evidence.lines.found.segments
-    for transactions in transactions_of_segments(segments, evidence.coordinator_transactions, evidence.read):
-        for one in transactions:
-            contradiction = one.contradiction()
-            if contradiction is not None:
-                part, what = contradiction
-                offset = part.marker_offset if part.has_ended else part.first_offset
-                yield Finding(
-                    TORN_TRANSACTION,
-                    f"transaction {one.producer_id}:{one.producer_epoch}: {what}",
-                    part.of.topic,
-                    part.of.partition,
-                    None if offset == NONE else offset,
-                )
+    for one in evidence.producer_logs.transactions:
+        contradiction = one.contradiction()
+        if contradiction is not None:
+            part, what = contradiction
+            offset = part.marker_offset if part.has_ended else part.first_offset
+            yield Finding(
+                TORN_TRANSACTION,
+                f"transaction {one.producer_id}:{one.producer_epoch}: {what}",
+                part.of.topic,
+                part.of.partition,
+                None if offset == NONE else offset,
+            )

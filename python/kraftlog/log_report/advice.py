@@ -178,7 +178,7 @@ _BY_ERROR = {
     **dict.fromkeys(("bad_index", "index_mismatch", "txnindex_mismatch"), _INDEX_FILES),
     **dict.fromkeys(("bad_snapshot", "snapshot_mismatch"), _SNAPSHOTS),
     **dict.fromkeys(("offset_goes_back", "bad_last_offset_delta", "offset_overflow"), _OFFSETS),
-    **dict.fromkeys(("sequence_gap", "bad_producer_epoch", "not_transactional"), _PRODUCERS),
+    **dict.fromkeys(("sequence_gap", "bad_producer_epoch", "not_transactional", "bad_coordinator_epoch"), _PRODUCERS),
     "torn_transaction": Advice(
         "transaction that is torn",
         "transactions that are torn",

@@ -49,7 +49,7 @@ class _Frontier:
         self._timestamp = timestamp
         self._ends: list[np.ndarray] | None = [] if keeps_ends else None
 
-    def add(self, headers: Headers) -> None:
+    def add(self, _: Segment, headers: Headers) -> None:
         """Take the next headers."""
         headers = headers[headers["crc_ok"] != 0]
         if not len(headers):

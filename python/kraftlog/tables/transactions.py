@@ -209,18 +209,18 @@ class TransactionsOfLog:
         self,
         group: list[Segment],
         read: Pass,
-        also: Callable[[Headers], None] = lambda _: None,
+        also: Callable[[Segment, Headers], None] = lambda *_: None,
     ) -> None:
         """Read the headers of a partition, with each crc verified.
 
-        ``also`` is called with the headers as well.
+        ``also`` is called with each segment and its headers as well.
         """
         for segment in group:
             unread: list[Fault] = []
             self.observe(segment, [], None, read.faults)
             for headers in segment_headers(segment, unread, check_crc=True):
                 self.observe(segment, [], headers)
-                also(headers)
+                also(segment, headers)
             self.observe(segment, unread, None)
             read.add(*unread)
             read.advance(segment.size)

@@ -1,8 +1,12 @@
 """Checks that a broker would have accepted the batches of each producer in this order.
 
-Sequences of a producer's epoch have no gaps. If the log lacks offsets between two batches, it was cleaned, and a gap
-between their sequences is not an error. Between the first batch of a transaction and its marker there are only
-transactional batches of one epoch, and the marker's epoch is not less than theirs.
+Sequences of a producer's epoch have no gaps, and a new epoch begins with sequence 0. If the log lacks offsets between
+two batches, it was cleaned, and a gap between their sequences is not an error. Between the first batch of a transaction
+and its marker there are only transactional batches of one epoch, and the marker's epoch is not less than theirs. The
+epochs of a producer, and those of the coordinators of its markers, never decrease.
+
+A broker drops the state of a producer that wrote nothing for ``producer.id.expiration.ms``, and then accepts any epoch
+and sequence. Batches whose times lie a day or more apart are therefore only compared within a transaction.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from kraftlog.transactions.producer_state import SEQUENCES
 
 _IN_TRANSACTION, _PLAIN, _MARKER = 0, 1, 2
 _NO_SEQUENCE = -1
+_EXPIRATION_MS = 86_400_000  # producer.id.expiration.ms by default
 
 _DTYPE = np.dtype(
     [
@@ -29,6 +34,8 @@ _DTYPE = np.dtype(
         ("missing", "i8"),  # number of missing offsets before it
         ("sequence", "i8"),
         ("next_sequence", "i8"),
+        ("timestamp", "i8"),
+        ("coordinator_epoch", "i4"),
         ("epoch", "i2"),
         ("kind", "i1"),
         ("is_new", "?"),
@@ -37,17 +44,39 @@ _DTYPE = np.dtype(
 _Rows = npt.NDArray[np.void]
 
 
+SEQUENCE_GAP, NOT_TRANSACTIONAL = "sequence_gap", "not_transactional"
+BAD_PRODUCER_EPOCH, BAD_COORDINATOR_EPOCH = "bad_producer_epoch", "bad_coordinator_epoch"
+
+
 class OddBatch(NamedTuple):
-    """A batch that a broker would not have accepted, and the reason."""
+    """A batch that a broker would not have accepted, and the reason.
+
+    Attributes
+    ----------
+    error : str
+    position, base_offset : int
+    what : str
+        The reason, in one sentence.
+    producer_id : int
+    is_marker : bool
+    is_open : bool
+        Whether it is in a transaction that began before it.
+    repeats : bool
+        Whether its sequence is one that the producer has used in the same epoch.
+    """
 
     error: str
     position: int
     base_offset: int
     what: str
+    producer_id: int
+    is_marker: bool = False
+    is_open: bool = False
+    repeats: bool = False
 
 
 class SequenceCheck:
-    """Goes through the headers of one partition; keeps two rows for each producer.
+    """Goes through the headers of one partition; keeps three rows for each producer.
 
     Parameters
     ----------
@@ -69,12 +98,17 @@ class SequenceCheck:
         concerned = np.isin(self._before["producer_id"], new["producer_id"])
         rows = np.concatenate((self._before[concerned], new))
         rows = rows[by_producer(rows["producer_id"])]
-        before_data = _previous(rows, rows["kind"] != _MARKER)
+        is_marker = rows["kind"] == _MARKER
+        before = _previous(rows, np.ones(len(rows), bool))
+        before_data = _previous(rows, ~is_marker)
         before_state = _previous(rows, rows["kind"] != _PLAIN)
         if self._compare_sequences:
-            yield from _gaps(rows, before_data)
-        yield from _interleaved(rows, before_state)
-        last = rows[_last(rows, rows["kind"] != _MARKER) | _last(rows, rows["kind"] != _PLAIN)]
+            yield from _gaps(rows, before_data, before)
+        wrong = _wrong_inside(rows, before_state)
+        yield from _interleaved(rows, before_state, wrong)
+        yield from _decreasing(rows, before, ~wrong)
+        yield from _of_older_coordinators(rows, _previous(rows, is_marker))
+        last = rows[_last(rows, ~is_marker) | _last(rows, rows["kind"] != _PLAIN) | _last(rows, is_marker)]
         last["is_new"] = False
         self._before = np.concatenate((self._before[~concerned], last))
 
@@ -88,6 +122,8 @@ class SequenceCheck:
         for name in ("producer_id", "base_offset", "position"):
             rows[name] = batches[name]
         rows["epoch"] = batches["producer_epoch"]
+        rows["timestamp"] = batches["max_timestamp"]
+        rows["coordinator_epoch"] = batches["coordinator_epoch"]
         rows["missing"] = missing[chosen]
         rows["sequence"] = batches["base_sequence"]
         following = batches["base_sequence"].astype(np.int64) + batches["last_offset_delta"] + 1
@@ -126,29 +162,79 @@ def _last(rows: _Rows, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     return last
 
 
-def _gaps(rows: _Rows, before: npt.NDArray[np.intp]) -> Iterator[OddBatch]:
-    previous = rows[before]
-    both = (before >= 0) & rows["is_new"] & (rows["kind"] != _MARKER) & (rows["epoch"] == previous["epoch"])
-    both &= (rows["sequence"] != _NO_SEQUENCE) & (previous["next_sequence"] != _NO_SEQUENCE)
-    odd = both & (rows["sequence"] != previous["next_sequence"]) & (rows["missing"] == previous["missing"])
-    for row, last in zip(rows[odd], previous[odd], strict=True):
-        yield _odd(row, "sequence_gap", f"expected base_sequence {last['next_sequence']}, found {row['sequence']}")
+def _is_remembered(rows: _Rows, previous: _Rows) -> npt.NDArray[np.bool_]:
+    """Return whether a broker has the state of the producer that the previous row left."""
+    return np.asarray(rows["timestamp"] - previous["timestamp"] < _EXPIRATION_MS)
 
 
-def _interleaved(rows: _Rows, before: npt.NDArray[np.intp]) -> Iterator[OddBatch]:
+def _gaps(rows: _Rows, before_data: npt.NDArray[np.intp], before: npt.NDArray[np.intp]) -> Iterator[OddBatch]:
+    data, any_row = rows[before_data], rows[before]
+    has_data, has_row = before_data >= 0, before >= 0
+    compared = rows["is_new"] & (rows["kind"] != _MARKER) & (rows["sequence"] != _NO_SEQUENCE) & has_row
+    compared &= _is_remembered(rows, any_row)
+    continues = has_data & (rows["epoch"] == data["epoch"]) & (data["next_sequence"] != _NO_SEQUENCE)
+    begins = np.where(has_data, data["epoch"], any_row["epoch"]) < rows["epoch"]
+    missing = np.where(has_data, data["missing"], any_row["missing"])
+    expected = np.where(continues, data["next_sequence"], 0)
+    odd = compared & (continues | begins) & (rows["sequence"] != expected) & (rows["missing"] == missing)
+    # sequences count modulo 2^31: one that lies less than half of them before the expected one was used already
+    used = continues & ((expected - rows["sequence"]) % SEQUENCES < SEQUENCES // 2)
+    for row, sequence, repeats in zip(rows[odd], expected[odd].tolist(), used[odd].tolist(), strict=True):
+        what = f"expected base_sequence {sequence}, found {row['sequence']}"
+        yield _odd(row, SEQUENCE_GAP, what, repeats=repeats)
+
+
+def _wrong_inside(rows: _Rows, before: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
+    """Return which rows cannot be inside of the transaction that their producer has open."""
     previous = rows[before]
     within = rows["is_new"] & (before >= 0) & (previous["kind"] == _IN_TRANSACTION)
     is_data, is_marker = rows["kind"] == _IN_TRANSACTION, rows["kind"] == _MARKER
     wrong = (rows["kind"] == _PLAIN) | (is_data & (rows["epoch"] != previous["epoch"]))
     wrong |= is_marker & (rows["epoch"] < previous["epoch"])
-    for row, last in zip(rows[within & wrong], previous[within & wrong], strict=True):
+    return np.asarray(within & wrong)
+
+
+def _interleaved(rows: _Rows, before: npt.NDArray[np.intp], wrong: npt.NDArray[np.bool_]) -> Iterator[OddBatch]:
+    for row, last in zip(rows[wrong], rows[before][wrong], strict=True):
         inside = f"inside the transaction that its batch at offset {last['base_offset']} is in"
         if row["kind"] == _PLAIN:
-            yield _odd(row, "not_transactional", f"a batch that is not transactional, {inside}")
+            yield _odd(row, NOT_TRANSACTIONAL, f"a batch that is not transactional, {inside}", is_open=True)
         else:
-            what = "a marker" if row["kind"] == _MARKER else "a batch"
-            yield _odd(row, "bad_producer_epoch", f"{what} of epoch {row['epoch']}, not {last['epoch']}, {inside}")
+            what = f"{_kind(row)} of epoch {row['epoch']}, not {last['epoch']}, {inside}"
+            yield _odd(row, BAD_PRODUCER_EPOCH, what, is_open=True)
 
 
-def _odd(row: np.void, error: str, what: str) -> OddBatch:
-    return OddBatch(error, int(row["position"]), int(row["base_offset"]), f"producer {row['producer_id']}: {what}")
+def _decreasing(rows: _Rows, before: npt.NDArray[np.intp], chosen: npt.NDArray[np.bool_]) -> Iterator[OddBatch]:
+    previous = rows[before]
+    odd = chosen & rows["is_new"] & (before >= 0) & (rows["epoch"] < previous["epoch"])
+    odd &= _is_remembered(rows, previous)
+    for row, last in zip(rows[odd], previous[odd], strict=True):
+        what = f"{_kind(row)} of epoch {row['epoch']} after {_kind(last)} of epoch {last['epoch']}"
+        yield _odd(row, BAD_PRODUCER_EPOCH, f"{what} at offset {last['base_offset']}")
+
+
+def _of_older_coordinators(rows: _Rows, before: npt.NDArray[np.intp]) -> Iterator[OddBatch]:
+    previous = rows[before]
+    odd = rows["is_new"] & (rows["kind"] == _MARKER) & (before >= 0)
+    odd &= (rows["coordinator_epoch"] < previous["coordinator_epoch"]) & _is_remembered(rows, previous)
+    for row, last in zip(rows[odd], previous[odd], strict=True):
+        what = f"a marker of coordinator epoch {row['coordinator_epoch']} after one of {last['coordinator_epoch']}"
+        yield _odd(row, BAD_COORDINATOR_EPOCH, f"{what} at offset {last['base_offset']}")
+
+
+def _kind(row: np.void) -> str:
+    return "a marker" if row["kind"] == _MARKER else "a batch"
+
+
+def _odd(row: np.void, error: str, what: str, *, is_open: bool = False, repeats: bool = False) -> OddBatch:
+    producer_id = int(row["producer_id"])
+    return OddBatch(
+        error,
+        int(row["position"]),
+        int(row["base_offset"]),
+        f"producer {producer_id}: {what}",
+        producer_id,
+        bool(row["kind"] == _MARKER),
+        is_open,
+        repeats,
+    )

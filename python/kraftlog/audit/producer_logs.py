@@ -1,0 +1,251 @@
+"""``ProducerLogs``: what one pass over the headers of all partitions says of producers and their transactions."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kraftlog._native.scanner import (
+    CONTROL_BIT,
+    DELETE_HORIZON_BIT,
+    LOG_OVERHEAD,
+    TIMESTAMP_TYPE_BIT,
+    TRANSACTIONAL_BIT,
+)
+from kraftlog.codec.headers import NO_TIMESTAMP, Headers, last_offsets
+from kraftlog.layout.segment import Segment
+from kraftlog.read.log_pass import Pass
+from kraftlog.read.partitions import by_partition, is_metadata
+from kraftlog.tables.transactions import TransactionsOfLog
+from kraftlog.topics import COORDINATOR_TOPICS, TopicPartition
+from kraftlog.transactions.sequences import OddBatch, SequenceCheck
+from kraftlog.transactions.transaction import NONE, CoordinatorTransaction, Part, Transaction
+
+MOST_TWINS = 1000
+"""Pairs of like batches that are compared, of one partition."""
+
+
+class Place(NamedTuple):
+    """Where a batch is."""
+
+    segment: Segment
+    position: int
+    base_offset: int
+    size_in_bytes: int
+    producer_id: int
+
+
+class LateBegin(NamedTuple):
+    """The first batch of a producer in a log that has all batches before it, with a sequence other than 0."""
+
+    base_offset: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+
+
+class FirstOfEpoch(NamedTuple):
+    """The first batch of a leader epoch that holds data; ``producer_id`` is -1 outside of transactions."""
+
+    epoch: int
+    base_offset: int
+    last_offset: int
+    producer_id: int
+
+
+class ProducerLog:
+    """What the headers of one partition say.
+
+    Attributes
+    ----------
+    of : TopicPartition
+    segments : list of Segment
+    end_offset : int
+    is_whole : bool
+        Whether it has all offsets from 0 on.
+    broker_time : int
+        The largest time that a broker set, in milliseconds; -1 without one. Clients may set any time in other batches.
+    odd : list of (Segment, OddBatch)
+        Batches that a broker would not have accepted.
+    late_begins : list of LateBegin
+    epochs : list of FirstOfEpoch
+        In order.
+    twins : list of (Place, Place)
+        Batches of which only checksum, epoch, sequence and offset may differ, the earlier one first.
+    """
+
+    def __init__(self, of: TopicPartition, segments: list[Segment]) -> None:
+        self.of, self.segments = of, segments
+        self.end_offset = 0
+        self.is_whole = True
+        self.broker_time = NO_TIMESTAMP
+        self.odd: list[tuple[Segment, OddBatch]] = []
+        self.late_begins: list[LateBegin] = []
+        self.epochs: list[FirstOfEpoch] = []
+        self.twins: list[tuple[Place, Place]] = []
+        self._is_of_users = of.topic not in COORDINATOR_TOPICS
+        self._sequences = SequenceCheck(compare_sequences=self._is_of_users)
+        self._producers = np.empty(0, np.int64)  # that have written
+        self._before: tuple[Segment, Headers] | None = None
+
+    def add(self, segment: Segment, headers: Headers) -> None:
+        """Add the next headers of a segment, with verified crc."""
+        headers = headers[headers["crc_ok"] != 0]
+        if not len(headers):
+            return
+        self.odd += [(segment, odd) for odd in self._sequences.add(headers)]
+        ends = last_offsets(headers) + 1
+        begins = np.append(self.end_offset, ends[:-1])
+        is_whole = self.is_whole & np.logical_and.accumulate(headers["base_offset"] == begins)
+        self.end_offset, self.is_whole = int(ends[-1]), bool(is_whole[-1])
+        attributes = headers["attributes"]
+        is_data = attributes & CONTROL_BIT == 0
+        of_broker = headers["max_timestamp"][(attributes & TIMESTAMP_TYPE_BIT != 0) | (headers["control_type"] >= 0)]
+        self.broker_time = max(self.broker_time, int(of_broker.max(initial=NO_TIMESTAMP)))
+        self._add_epochs(headers[is_data])
+        if self._is_of_users:
+            self._add_producers(headers[is_data], is_whole[is_data])
+            self._add_twins(segment, headers[is_data & (headers["max_timestamp"] != NO_TIMESTAMP)])
+
+    def finish(self) -> None:
+        """Drop what only further headers would need."""
+        self._before = None
+        self._sequences, self._producers = SequenceCheck(), self._producers[:0]
+
+    def _add_epochs(self, data: Headers) -> None:
+        last = self.epochs[-1].epoch if self.epochs else NONE
+        later = data[data["partition_leader_epoch"] > last]
+        epochs, at = np.unique(later["partition_leader_epoch"], return_index=True)
+        for epoch, first in zip(epochs.tolist(), later[at], strict=True):
+            is_transactional = first["attributes"] & TRANSACTIONAL_BIT != 0
+            offsets = int(first["base_offset"]), int(first["base_offset"] + first["last_offset_delta"])
+            self.epochs.append(FirstOfEpoch(epoch, *offsets, int(first["producer_id"]) if is_transactional else NONE))
+
+    def _add_producers(self, data: Headers, is_whole: npt.NDArray[np.bool_]) -> None:
+        of_producers = (data["magic"] >= 2) & (data["producer_id"] >= 0)
+        data, is_whole = data[of_producers], is_whole[of_producers]
+        producers, at = np.unique(data["producer_id"], return_index=True)
+        is_new = ~np.isin(producers, self._producers)
+        self._producers = np.union1d(self._producers, producers)
+        first = at[is_new]
+        late = first[is_whole[first] & (data["base_sequence"][first] > 0)]
+        for row in data[np.sort(late)]:
+            names = ("base_offset", "producer_id", "producer_epoch", "base_sequence")
+            self.late_begins.append(LateBegin(*(int(row[name]) for name in names)))
+
+    def _add_twins(self, segment: Segment, data: Headers) -> None:
+        """Find batches that are like an earlier one, among these headers and those before them."""
+        data = data[(data["magic"] >= 2) & (data["attributes"] & DELETE_HORIZON_BIT == 0)]
+        before, self._before = self._before, (segment, data)
+        both = data if before is None else np.concatenate((before[1], data))
+        if len(self.twins) >= MOST_TWINS or len(both) < 2:
+            return
+        names = ("base_timestamp", "max_timestamp", "batch_length", "records_count", "attributes")
+        order = np.lexsort([both[name] for name in names])  # stable: of like batches the earlier one is first
+        rows = both[order]
+        alike = np.logical_and.reduce([rows[name][1:] == rows[name][:-1] for name in names])
+        # a producer that numbers its batches sends none of them again with another sequence in the same epoch
+        alike &= (
+            (rows["producer_id"][1:] < 0)
+            | (rows["producer_id"][1:] != rows["producer_id"][:-1])
+            | (rows["producer_epoch"][1:] != rows["producer_epoch"][:-1])
+        )
+        split = len(both) - len(data)
+        pairs = np.flatnonzero(alike)
+        pairs = pairs[order[pairs + 1] >= split]  # the others were found before
+        pairs = pairs[np.argsort(order[pairs + 1])]
+        for pair in pairs[: MOST_TWINS - len(self.twins)].tolist():
+            places = []
+            for at in (order[pair], order[pair + 1]):
+                of = before[0] if before is not None and at < split else segment
+                places.append(place_of(of, both[at]))
+            self.twins.append((places[0], places[1]))
+
+
+def place_of(segment: Segment, header: np.void) -> Place:
+    """Return where a batch of a segment is."""
+    size = int(header["batch_length"]) + LOG_OVERHEAD
+    return Place(segment, int(header["position"]), int(header["base_offset"]), size, int(header["producer_id"]))
+
+
+class PartsOfPartition:
+    """The transactions of one partition, by offset.
+
+    Parameters
+    ----------
+    parts : list of (Part, Transaction)
+    """
+
+    def __init__(self, parts: list[tuple[Part, Transaction]]) -> None:
+        self.parts = sorted((one for one in parts if one[0].first_offset != NONE), key=lambda one: one[0].first_offset)
+        self._firsts = [part.first_offset for part, _ in self.parts]
+        self._by_producer: dict[int, list[tuple[Part, Transaction]]] = defaultdict(list)
+        for one in self.parts:
+            self._by_producer[one[0].producer_id].append(one)
+
+    def before(self, offset: int) -> int:
+        """Return how many transactions have a record before an offset."""
+        return bisect_right(self._firsts, offset - 1)
+
+    def holding(self, producer_id: int, offset: int) -> tuple[Part, Transaction] | None:
+        """Return the transaction of a producer that has a record; None for one outside of transactions."""
+        parts = self._by_producer.get(producer_id, [])
+        at = bisect_right(parts, offset, key=lambda one: one[0].first_offset) - 1
+        return parts[at] if at >= 0 and offset <= parts[at][0].last_offset else None
+
+
+class ProducerLogs:
+    """What the headers of all partitions say.
+
+    Parameters
+    ----------
+    segments : iterable of Segment
+        Of one replica of each partition.
+    known : list of CoordinatorTransaction
+    read : Pass
+
+    Attributes
+    ----------
+    logs : dict of TopicPartition to ProducerLog
+    transactions : list of Transaction
+    """
+
+    def __init__(self, segments: Iterable[Segment], known: list[CoordinatorTransaction], read: Pass) -> None:
+        self.logs: dict[TopicPartition, ProducerLog] = {}
+        found = TransactionsOfLog()
+        for group in by_partition(segments):
+            of = group[0].topic_partition
+            if of is None or group[0].state or group[0].base_offset is None or is_metadata(group[0]):
+                continue
+            log = self.logs[of] = ProducerLog(of, group)
+            faults = len(read.faults)
+            found.read(group, read, also=log.add)
+            log.finish()
+            log.is_whole &= len(read.faults) == faults
+        self.transactions = [one for some in found.transactions(known) for one in some]
+
+    @cached_property
+    def parts(self) -> dict[TopicPartition, PartsOfPartition]:
+        """The transactions of each partition."""
+        parts: dict[TopicPartition, list[tuple[Part, Transaction]]] = defaultdict(list)
+        for one in self.transactions:
+            for part in one.parts:
+                parts[part.of].append((part, one))
+        return {of: PartsOfPartition(some) for of, some in parts.items()}
+
+    def odd_batches(self) -> Iterator[tuple[ProducerLog, Segment, OddBatch]]:
+        """Return the batches that a broker would not have accepted."""
+        for log in self.logs.values():
+            for segment, odd in log.odd:
+                yield log, segment, odd
+
+    @cached_property
+    def broker_time(self) -> int:
+        """The largest time that a broker set in any partition."""
+        return max((log.broker_time for log in self.logs.values()), default=NO_TIMESTAMP)

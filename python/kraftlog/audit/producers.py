@@ -1,0 +1,145 @@
+"""Checks of idempotent producers: sequences, epochs, and batches that are in a log twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from kraftlog._native.scanner import RECORD_BATCH_OVERHEAD
+from kraftlog.audit.evidence import Evidence
+from kraftlog.audit.finding import Finding, FindingCode, Severity
+from kraftlog.audit.producer_logs import Place, ProducerLog, place_of
+from kraftlog.errors import Fault
+from kraftlog.layout.segment import Segment
+from kraftlog.read.segment_reader import segment_file, segment_headers
+from kraftlog.transactions import sequences
+from kraftlog.transactions.transaction import ABORTED
+
+_REMEMBERED = "The producer wrote within the last day, so that the broker still had its state"
+SEQUENCE_GAP = FindingCode(
+    "sequence_gap",
+    Severity.ERROR,
+    "Batches of a producer that the broker acknowledged are missing between two others, or were accepted out of order.",
+    f"No offset is missing between the two batches. {_REMEMBERED}.",
+)
+DUPLICATE_BATCH = FindingCode(
+    "duplicate_batch",
+    Severity.ERROR,
+    "A batch is in the log twice, with the same producer id, epoch and sequence: its records were written twice.",
+    "Both batches are in the log, with the same records.",
+)
+SEQUENCE_BACK = FindingCode(
+    "sequence_goes_back",
+    Severity.ERROR,
+    "A producer used sequences again for other records: it began again without a new epoch, or two producers have the"
+    " same id and epoch.",
+    f"No offset is missing between the two batches. {_REMEMBERED}.",
+)
+PRODUCER_EPOCH_BACK = FindingCode(
+    "producer_epoch_goes_back",
+    Severity.ERROR,
+    "A producer that was fenced wrote, or a transaction has batches of several epochs: records of a zombie are in the"
+    " log.",
+    f"{_REMEMBERED}, or its transaction was open.",
+)
+LATE_BEGIN = FindingCode(
+    "first_sequence_not_zero",
+    Severity.NOTE,
+    "The first batches of a producer are not in the log: they were lost or rejected, or the topic was deleted and"
+    " created again while the producer ran.",
+    "The log has all its offsets from 0 on.",
+)
+SUSPECTED_DUPLICATE = FindingCode(
+    "suspected_duplicate",
+    Severity.NOTE,
+    "A producer sent a batch again under another producer id or epoch, or without any: the records are there twice, if"
+    " they were not meant to be.",
+    "Both batches have the same records with the same keys, values, headers and times, near each other in the log;"
+    " neither is aborted, and producer and epoch do not show that they were sent on purpose.",
+)
+
+
+def sequence_findings(evidence: Evidence) -> Iterator[Finding]:
+    """Return batches whose sequence does not follow from the producer's earlier ones."""
+    for log in evidence.producer_logs.logs.values():
+        same = _with_same_sequence(log)
+        for segment, odd in log.odd:
+            if odd.error == sequences.SEQUENCE_GAP:
+                code, known = SEQUENCE_BACK if odd.repeats else SEQUENCE_GAP, odd.what
+                if (segment, odd.position) in same:
+                    first, second = same[segment, odd.position]
+                    is_same = _records_of(first) == _records_of(second) is not None
+                    code = DUPLICATE_BATCH if is_same else SEQUENCE_BACK
+                    known += f"; the batch at offset {first.base_offset} has this sequence and "
+                    known += "the same records" if is_same else "other records"
+                yield _finding(code, log, odd.base_offset, known)
+
+
+def epoch_findings(evidence: Evidence) -> Iterator[Finding]:
+    """Return batches with an epoch that their producer no longer had."""
+    for log, _, odd in evidence.producer_logs.odd_batches():
+        if odd.error == sequences.BAD_PRODUCER_EPOCH and not odd.is_marker:
+            yield _finding(PRODUCER_EPOCH_BACK, log, odd.base_offset, odd.what)
+
+
+def late_begins(evidence: Evidence) -> Iterator[Finding]:
+    """Return producers whose first batches are not in the log."""
+    for log in evidence.producer_logs.logs.values():
+        for one in log.late_begins:
+            known = f"producer {one.producer_id}: the first batch of epoch {one.producer_epoch} has base_sequence "
+            yield _finding(LATE_BEGIN, log, one.base_offset, f"{known}{one.base_sequence}")
+
+
+def suspected_duplicates(evidence: Evidence) -> Iterator[Finding]:
+    """Return batches whose records an earlier batch has; a finding for each partition."""
+    for log in evidence.producer_logs.logs.values():
+        twins = [
+            (first, second)
+            for first, second in log.twins
+            if _is_visible(evidence, log, first)
+            and _is_visible(evidence, log, second)
+            and _records_of(first) == _records_of(second) is not None
+        ]
+        if twins:
+            first, second = twins[0]
+            count = "1 batch repeats" if len(twins) == 1 else f"{len(twins)} batches repeat"
+            known = f"{count} an earlier one; that at offset {second.base_offset} repeats {first.base_offset}"
+            yield _finding(SUSPECTED_DUPLICATE, log, second.base_offset, known)
+
+
+def _finding(code: FindingCode, log: ProducerLog, offset: int, known: str) -> Finding:
+    return Finding(code, known, log.of.topic, log.of.partition, offset)
+
+
+def _is_visible(evidence: Evidence, log: ProducerLog, place: Place) -> bool:
+    parts = evidence.producer_logs.parts.get(log.of)
+    holding = None if parts is None else parts.holding(place.producer_id, place.base_offset)
+    return holding is None or holding[0].state != ABORTED
+
+
+def _with_same_sequence(log: ProducerLog) -> dict[tuple[Segment, int], tuple[Place, Place]]:
+    """Return, by segment and position, the batches that repeat a sequence, each after the first one that has it."""
+    repeats = {(segment.path, odd.position) for segment, odd in log.odd if odd.repeats}
+    producers = np.unique([odd.producer_id for _, odd in log.odd if odd.repeats])
+    firsts: dict[tuple[int, int, int], Place] = {}
+    found = {}
+    for segment in log.segments if repeats else ():
+        for headers in segment_headers(segment, []):
+            chosen = np.isin(headers["producer_id"], producers) & (headers["base_sequence"] >= 0)
+            for header in headers[chosen]:
+                place = place_of(segment, header)
+                sequence = place.producer_id, int(header["producer_epoch"]), int(header["base_sequence"])
+                first = firsts.setdefault(sequence, place)
+                if first is not place and (segment.path, place.position) in repeats:
+                    found[segment, place.position] = first, place
+    return found
+
+
+def _records_of(place: Place) -> bytes | None:
+    """Return the records of a batch as they are in the file; None where they cannot be read."""
+    faults: list[Fault] = []
+    records = None
+    with segment_file(place.segment, faults, strict=False) as file:
+        records = file.read(place.position + RECORD_BATCH_OVERHEAD, place.position + place.size_in_bytes)
+    return None if faults else records
