@@ -7,19 +7,33 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 
 from kraftlog import audit
+from kraftlog.audit.committed_offsets import committed_offsets
 from kraftlog.audit.evidence import Evidence
 from kraftlog.audit.finding import Finding, FindingCode
 from kraftlog.audit.producers import epoch_findings, late_begins, sequence_findings, suspected_duplicates
-from kraftlog.audit.transactions import torn_transactions
+from kraftlog.audit.transactions import (
+    coordinator_transitions,
+    marker_epochs,
+    markers_without_decision,
+    markers_without_records,
+    open_transactions,
+    torn_transactions,
+)
 
 Check = Callable[[Evidence], Iterator[Finding]]
 
 CHECKS: tuple[Check, ...] = (
     torn_transactions,
+    markers_without_decision,
+    markers_without_records,
+    marker_epochs,
+    coordinator_transitions,
+    open_transactions,
     sequence_findings,
     epoch_findings,
     late_begins,
     suspected_duplicates,
+    committed_offsets,
 )
 
 

@@ -11,8 +11,10 @@ from kraftlog.layout.discover import Discovery
 from kraftlog.read.log_pass import Pass
 from kraftlog.tables.commands import kraftlog
 from kraftlog.tables.coordinator_segments import coordinator_segments
+from kraftlog.tables.hanging import Coordinators
 from kraftlog.tables.lines import Lines
 from kraftlog.tables.transactions import coordinator_transactions
+from kraftlog.transactions.coordinator_transitions import TransitionCheck
 from kraftlog.transactions.transaction import CoordinatorTransaction
 
 
@@ -44,10 +46,25 @@ class Evidence:
         """The partitions with their replicas, and which of them a reader chooses."""
         return Lines(self.files)
 
-    @cached_property
+    @property
     def coordinator_transactions(self) -> list[CoordinatorTransaction]:
         """The transactions in ``__transaction_state``."""
-        return coordinator_transactions(self.files, self.read.faults_only())
+        return self._of_coordinators[0]
+
+    @property
+    def coordinator_transitions(self) -> TransitionCheck:
+        """The records of ``__transaction_state`` that do not follow from those before them."""
+        return self._of_coordinators[1]
+
+    @cached_property
+    def _of_coordinators(self) -> tuple[list[CoordinatorTransaction], TransitionCheck]:
+        transitions = TransitionCheck()
+        return coordinator_transactions(self.files, self.read.faults_only(), transitions.add), transitions
+
+    @cached_property
+    def coordinators(self) -> Coordinators:
+        """The last state of each transactional id."""
+        return Coordinators(self.files, self.read.faults_only())
 
     @cached_property
     def producer_logs(self) -> ProducerLogs:

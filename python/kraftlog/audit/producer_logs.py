@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -25,8 +26,9 @@ from kraftlog.read.partitions import by_partition, is_metadata
 from kraftlog.tables.transactions import TransactionsOfLog
 from kraftlog.topics import COORDINATOR_TOPICS, TopicPartition
 from kraftlog.transactions.sequences import OddBatch, SequenceCheck
-from kraftlog.transactions.transaction import NONE, CoordinatorTransaction, Part, Transaction
+from kraftlog.transactions.transaction import NONE, OPEN, CoordinatorTransaction, Part, Transaction
 
+_MAX = 2**63 - 1
 MOST_TWINS = 1000
 """Pairs of like batches that are compared, of one partition."""
 
@@ -69,6 +71,8 @@ class ProducerLog:
     end_offset : int
     is_whole : bool
         Whether it has all offsets from 0 on.
+    is_sound : bool
+        Whether all its batches could be read.
     broker_time : int
         The largest time that a broker set, in milliseconds; -1 without one. Clients may set any time in other batches.
     odd : list of (Segment, OddBatch)
@@ -83,7 +87,7 @@ class ProducerLog:
     def __init__(self, of: TopicPartition, segments: list[Segment]) -> None:
         self.of, self.segments = of, segments
         self.end_offset = 0
-        self.is_whole = True
+        self.is_whole = self.is_sound = True
         self.broker_time = NO_TIMESTAMP
         self.odd: list[tuple[Segment, OddBatch]] = []
         self.late_begins: list[LateBegin] = []
@@ -96,6 +100,7 @@ class ProducerLog:
 
     def add(self, segment: Segment, headers: Headers) -> None:
         """Add the next headers of a segment, with verified crc."""
+        self.is_sound &= bool((headers["crc_ok"] != 0).all())
         headers = headers[headers["crc_ok"] != 0]
         if not len(headers):
             return
@@ -106,8 +111,8 @@ class ProducerLog:
         self.end_offset, self.is_whole = int(ends[-1]), bool(is_whole[-1])
         attributes = headers["attributes"]
         is_data = attributes & CONTROL_BIT == 0
-        of_broker = headers["max_timestamp"][(attributes & TIMESTAMP_TYPE_BIT != 0) | (headers["control_type"] >= 0)]
-        self.broker_time = max(self.broker_time, int(of_broker.max(initial=NO_TIMESTAMP)))
+        of_broker = (attributes & TIMESTAMP_TYPE_BIT != 0) | (headers["control_type"] >= 0) | (not self._is_of_users)
+        self.broker_time = max(self.broker_time, int(headers["max_timestamp"][of_broker].max(initial=NO_TIMESTAMP)))
         self._add_epochs(headers[is_data])
         if self._is_of_users:
             self._add_producers(headers[is_data], is_whole[is_data])
@@ -179,25 +184,53 @@ class PartsOfPartition:
 
     Parameters
     ----------
+    parts : iterable of (Part, Transaction)
+
+    Attributes
+    ----------
     parts : list of (Part, Transaction)
+        Those with records, by first offset.
     """
 
-    def __init__(self, parts: list[tuple[Part, Transaction]]) -> None:
-        self.parts = sorted((one for one in parts if one[0].first_offset != NONE), key=lambda one: one[0].first_offset)
+    def __init__(self, parts: Iterable[tuple[Part, Transaction]]) -> None:
+        every = list(parts)
+        self.parts = sorted((one for one in every if one[0].first_offset != NONE), key=lambda one: one[0].first_offset)
         self._firsts = [part.first_offset for part, _ in self.parts]
+        self._starts = _running_max(part.start_timestamp for part, _ in self.parts)
+        self._ends = _running_max(_MAX if part.state == OPEN else part.marker_timestamp for part, _ in self.parts)
+        self._decisions = _running_max(_MAX if one.decided_at == NONE else one.decided_at for _, one in self.parts)
+        self._markers = sorted((part.marker_offset, part.marker_timestamp) for part, _ in every if part.has_ended)
+        self._marker_times = _running_max(timestamp for _, timestamp in self._markers)
         self._by_producer: dict[int, list[tuple[Part, Transaction]]] = defaultdict(list)
         for one in self.parts:
             self._by_producer[one[0].producer_id].append(one)
 
-    def before(self, offset: int) -> int:
-        """Return how many transactions have a record before an offset."""
-        return bisect_right(self._firsts, offset - 1)
+    def before(self, offset: int, timestamp: int) -> int:
+        """Return how many transactions have a record before an offset, and began at or before a time."""
+        return min(bisect_left(self._firsts, offset), bisect_right(self._starts, timestamp))
+
+    def last_to_end(self, count: int) -> Part | None:
+        """Return, of the first transactions, one that is open, or else the one that ended last."""
+        return self.parts[bisect_left(self._ends, self._ends[count - 1])][0] if count else None
+
+    def last_decision(self, count: int) -> int:
+        """Return when the last of the first transactions was decided; the largest time if one is not."""
+        return self._decisions[count - 1] if count else NONE
+
+    def marker_time_before(self, offset: int) -> int:
+        """Return the largest time of the markers before an offset; -1 without any."""
+        count = bisect_left(self._markers, (offset, NONE))
+        return self._marker_times[count - 1] if count else NO_TIMESTAMP
 
     def holding(self, producer_id: int, offset: int) -> tuple[Part, Transaction] | None:
         """Return the transaction of a producer that has a record; None for one outside of transactions."""
         parts = self._by_producer.get(producer_id, [])
         at = bisect_right(parts, offset, key=lambda one: one[0].first_offset) - 1
         return parts[at] if at >= 0 and offset <= parts[at][0].last_offset else None
+
+
+def _running_max(values: Iterable[int]) -> list[int]:
+    return list(accumulate(values, max))
 
 
 class ProducerLogs:
@@ -227,7 +260,8 @@ class ProducerLogs:
             faults = len(read.faults)
             found.read(group, read, also=log.add)
             log.finish()
-            log.is_whole &= len(read.faults) == faults
+            log.is_sound &= len(read.faults) == faults
+            log.is_whole &= log.is_sound
         self.transactions = [one for some in found.transactions(known) for one in some]
 
     @cached_property

@@ -1,18 +1,98 @@
-"""Checks of transactions against each other and against their coordinators."""
+"""Checks of transactions: against each other, against their coordinators, and those that are open."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 from kraftlog.audit.evidence import Evidence
 from kraftlog.audit.finding import Finding, FindingCode, Severity
-from kraftlog.transactions.producer import NONE
+from kraftlog.codec.headers import NO_TIMESTAMP
+from kraftlog.tables.causes import OpenTransaction
+from kraftlog.topics import TRANSACTION_STATE
+from kraftlog.transactions import sequences
+from kraftlog.transactions.producer_state import ProducerState
+from kraftlog.transactions.transaction import (
+    ABORTED,
+    CLOCKS_DIFFER_MS,
+    NONE,
+    OPEN,
+    CoordinatorTransaction,
+    Part,
+    Transaction,
+)
+
+LONGEST_TRANSACTION_MS = 900_000
+"""transaction.max.timeout.ms by default, and the time within which files are taken to be copied."""
 
 TORN_TRANSACTION = FindingCode(
     "torn_transaction",
     Severity.ERROR,
     "Some partitions of a transaction committed it and others did not, so that a consumer sees a part of it.",
     "The transaction is identified by its marker epoch or by __transaction_state.",
+)
+_WHOLE_COORDINATORS = (
+    "The files of __transaction_state have all offsets from 0 on and go on after the marker; they have the producer id."
+)
+COMMIT_WITHOUT_DECISION = FindingCode(
+    "commit_without_decision",
+    Severity.ERROR,
+    "A transaction was committed in a partition without its coordinator: the marker, or the coordinator's record, is"
+    " not what the cluster wrote.",
+    _WHOLE_COORDINATORS,
+)
+ABORT_WITHOUT_DECISION = FindingCode(
+    "abort_without_decision",
+    Severity.NOTE,
+    "An administrator aborted a transaction (kafka-transactions.sh abort).",
+    _WHOLE_COORDINATORS,
+)
+MARKER_WITHOUT_RECORDS = FindingCode(
+    "marker_without_records",
+    Severity.NOTE,
+    "A marker ends a transaction that has no record in the partition: a coordinator wrote it again, or the producer"
+    " added the partition and wrote nothing.",
+    "The log of the partition has all offsets from 0 on; its coordinator does not list the partition.",
+)
+MARKER_EPOCH_BACK = FindingCode(
+    "marker_epoch_goes_back",
+    Severity.ERROR,
+    "A marker of an older epoch ended a transaction, or came after it: a coordinator that was replaced wrote it.",
+    "The producer wrote within the last day, so that the broker still had its epoch, or its transaction was open.",
+)
+COORDINATOR_EPOCH_BACK = FindingCode(
+    "coordinator_epoch_goes_back",
+    Severity.WARNING,
+    "A coordinator that was replaced wrote a marker after its successor had.",
+    "Two markers of one producer in one partition, less than a day apart.",
+)
+ODD_TRANSITION = FindingCode(
+    "coordinator_state_goes_back",
+    Severity.WARNING,
+    "A record of __transaction_state does not follow from the one before it: two coordinators wrote, or a record"
+    " between them is lost.",
+    "Both records of the transactional id are in the log, without damage.",
+)
+HANGING_TRANSACTION = FindingCode(
+    "hanging_transaction",
+    Severity.WARNING,
+    "The last stable offset is stuck: no coordinator will end the transaction, so that read_committed consumers wait,"
+    " and neither cleaning nor deletion goes on.",
+    "__transaction_state has the producer id. A broker wrote something fifteen minutes after the transaction began, by"
+    " the time of a later marker in the partition.",
+)
+OVERDUE_TRANSACTION = FindingCode(
+    "overdue_transaction",
+    Severity.WARNING,
+    "The last stable offset is stuck: the coordinator should have ended the transaction, or written the marker of its"
+    " decision; its partition may have no leader.",
+    "A broker wrote something fifteen minutes after the transaction's timeout or decision.",
+)
+OPEN_TRANSACTION = FindingCode(
+    "open_transaction",
+    Severity.NOTE,
+    "read_committed consumers wait for the transaction.",
+    "None.",
 )
 
 
@@ -23,10 +103,103 @@ def torn_transactions(evidence: Evidence) -> Iterator[Finding]:
         if contradiction is not None:
             part, what = contradiction
             offset = part.marker_offset if part.has_ended else part.first_offset
-            yield Finding(
-                TORN_TRANSACTION,
-                f"transaction {one.producer_id}:{one.producer_epoch}: {what}",
-                part.of.topic,
-                part.of.partition,
-                None if offset == NONE else offset,
+            yield _finding(TORN_TRANSACTION, part, None if offset == NONE else offset, f"{_name(one)}: {what}")
+
+
+def markers_without_decision(evidence: Evidence) -> Iterator[Finding]:
+    """Return markers of transactions that their coordinator did not decide, or not in the partition."""
+    logs = evidence.producer_logs.logs
+    of_coordinators = [log for of, log in logs.items() if of.topic == TRANSACTION_STATE]
+    if not of_coordinators or not all(log.is_whole for log in of_coordinators):
+        return
+    goes_on_until = max(log.broker_time for log in of_coordinators)
+    known: dict[int, list[CoordinatorTransaction]] = defaultdict(list)
+    for of_coordinator in evidence.coordinator_transactions:
+        known[of_coordinator.producer_id].append(of_coordinator)
+    for one in evidence.producer_logs.transactions:
+        decided = known.get(one.producer_id)
+        for part in one.parts if decided else ():
+            if not decided or not part.has_ended:
+                continue
+            same = [each for each in decided if each.epoch == part.marker_epoch]
+            is_listed = any(each.may_have(part.of) for each in same)
+            is_behind = any(each.epoch > part.marker_epoch for each in decided)
+            if not is_listed and (is_behind or goes_on_until > part.marker_timestamp + CLOCKS_DIFFER_MS):
+                code = ABORT_WITHOUT_DECISION if part.state == ABORTED else COMMIT_WITHOUT_DECISION
+                why = f"its transaction has not {part.of}" if same else "it decided no transaction of this epoch"
+                known_ = (
+                    f"{_name(one)}: a marker of epoch {part.marker_epoch} that its coordinator did not write: {why}"
+                )
+                yield _finding(code, part, part.marker_offset, known_)
+
+
+def markers_without_records(evidence: Evidence) -> Iterator[Finding]:
+    """Return markers that end nothing."""
+    for one in evidence.producer_logs.transactions:
+        for part in one.parts:
+            is_listed = one.known is not None and one.known.may_have(part.of)
+            log = evidence.producer_logs.logs.get(part.of)
+            if part.has_ended and part.first_offset == NONE and not is_listed and log is not None and log.is_whole:
+                what = f"{_name(one)}: a marker without records before it"
+                yield _finding(MARKER_WITHOUT_RECORDS, part, part.marker_offset, what)
+
+
+def marker_epochs(evidence: Evidence) -> Iterator[Finding]:
+    """Return markers of an older epoch of their producer or coordinator."""
+    for log, _, odd in evidence.producer_logs.odd_batches():
+        is_old = odd.is_marker and odd.error == sequences.BAD_PRODUCER_EPOCH
+        if is_old or odd.error == sequences.BAD_COORDINATOR_EPOCH:
+            code = MARKER_EPOCH_BACK if is_old else COORDINATOR_EPOCH_BACK
+            yield Finding(code, odd.what, log.of.topic, log.of.partition, odd.base_offset)
+
+
+def coordinator_transitions(evidence: Evidence) -> Iterator[Finding]:
+    """Return records of coordinators that do not follow from those before them."""
+    for odd in evidence.coordinator_transitions.odd:
+        yield Finding(ODD_TRANSITION, odd.what, odd.of.topic, odd.of.partition, odd.offset)
+
+
+def open_transactions(evidence: Evidence) -> Iterator[Finding]:
+    """Return the transactions that are open, and whether anyone will end them."""
+    for of, parts in evidence.producer_logs.parts.items():
+        log = evidence.producer_logs.logs.get(of)
+        for part, _ in parts.parts if log is not None else ():
+            if part.state != OPEN or log is None:
+                continue
+            state = ProducerState(
+                part.producer_id, part.data_epoch, NONE, NONE, 0, NO_TIMESTAMP, NONE, part.first_offset
             )
+            opened = evidence.coordinators.open_transaction(log.segments[0], state)
+            later = [one.marker_timestamp for one, _ in parts.parts if one.marker_offset > part.first_offset]
+            code = _code_of(opened, min(later, default=None), evidence.producer_logs.broker_time)
+            waiting = f"{log.end_offset - part.first_offset} offsets from {part.first_offset} on wait for {opened.text}"
+            yield _finding(code, part, part.first_offset, waiting)
+
+
+def _code_of(opened: OpenTransaction, written_before: int | None, broker_time: int) -> FindingCode:
+    """Return the code of an open transaction.
+
+    Parameters
+    ----------
+    opened : OpenTransaction
+    written_before : int or None
+        When its first record was in the log, by the clock of a broker; None where unknown.
+    broker_time : int
+        The largest time of a broker in the files.
+    """
+    before = broker_time - LONGEST_TRANSACTION_MS
+    if opened.known is None:
+        return OPEN_TRANSACTION
+    if opened.hanging is not None:
+        is_old = written_before is not None and written_before < before
+        return HANGING_TRANSACTION if is_old else OPEN_TRANSACTION
+    ends_at = opened.known["last_update_timestamp_ms"] if opened.ends_at is None else opened.ends_at
+    return OVERDUE_TRANSACTION if ends_at is not None and ends_at < before else OPEN_TRANSACTION
+
+
+def _name(one: Transaction) -> str:
+    return f"transaction {one.producer_id}:{one.producer_epoch}"
+
+
+def _finding(code: FindingCode, part: Part, offset: int | None, known: str) -> Finding:
+    return Finding(code, known, part.of.topic, part.of.partition, offset)

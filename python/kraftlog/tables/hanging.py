@@ -86,12 +86,13 @@ class Coordinators:
     def opened(self, group: list[Segment], read: Pass) -> list[OpenTransaction]:
         """Return the transactions that are open at the end of a partition, by producer id."""
         return [
-            self._opened(group[0], state)
+            self.open_transaction(group[0], state)
             for state in producer_states(whole_partition(group, read), read)
             if state.current_transaction_first_offset is not None
         ]
 
-    def _opened(self, segment: Segment, state: ProducerState) -> OpenTransaction:
+    def open_transaction(self, segment: Segment, state: ProducerState) -> OpenTransaction:
+        """Return what coordinators say of the transaction that a producer has open in the partition of a segment."""
         known = self._by_producer.get(state.producer_id)
         assert state.current_transaction_first_offset is not None
         return OpenTransaction(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice, pairwise
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -44,6 +44,15 @@ from kraftlog.transactions.transaction import (
 TORN_TRANSACTION = "torn_transaction"
 ROWS_AT_ONCE = 1 << 13
 
+_OF_COMMIT = (
+    "key_topic",
+    "key_partition",
+    "group",
+    "value_offset",
+    "leader_epoch",
+    "commit_timestamp",
+    "topic_id",
+)
 Commits = dict[tuple[TopicPartition, int], list[tuple[int, str, str, int, int]]]
 """By partition of ``__consumer_offsets`` and producer id: offset of the record, group, topic, partition and offset."""
 
@@ -305,7 +314,11 @@ def _parts(ofs: list[TopicPartition], rows: Transactions) -> list[Part]:
     return [Part(of, *values) for of, *values in zip(ofs, *columns, strict=True)]
 
 
-def coordinator_transactions(files: Discovery, read: Pass) -> list[CoordinatorTransaction]:
+def coordinator_transactions(
+    files: Discovery,
+    read: Pass,
+    also: Callable[[TopicPartition, int, StateRecord], None] = lambda *_: None,
+) -> list[CoordinatorTransaction]:
     """Return the transactions in ``__transaction_state`` of the log directories of the files.
 
     Parameters
@@ -313,14 +326,21 @@ def coordinator_transactions(files: Discovery, read: Pass) -> list[CoordinatorTr
     files : Discovery
         All replicas, including those of topics that were not requested.
     read : Pass
+    also : callable
+        Called with the partition and the offset of each record, and the record.
     """
     log = CoordinatorLog()
     for group in partitions_of_topic(coordinator_segments(files, read), TRANSACTION_STATE):
+        of = group[0].topic_partition
+        assert of is not None
         for chunk in typed_chunks(group, ["timestamp_ms"], read):
             typed = chunk.messages.typed(TRANSACTION_LOG)
-            stamps = chunk.records.column("timestamp_ms").take(pa.array(typed.rows)).to_pylist()
-            for row, timestamp in zip(typed.fields.to_pylist(), stamps, strict=True):
-                log.add(_state_record(row, timestamp))
+            records = chunk.records.take(pa.array(typed.rows))
+            where = (records.column(name).to_pylist() for name in ("offset", "timestamp_ms"))
+            for row, offset, timestamp in zip(typed.fields.to_pylist(), *where, strict=True):
+                record = _state_record(row, timestamp)
+                log.add(record)
+                also(of, offset, record)
             chunk.take_faults(read.faults, strict=read.options.strict)
     return log.transactions
 
@@ -347,9 +367,39 @@ def _state_record(row: Mapping[str, Any], timestamp: int | None) -> StateRecord:
     )
 
 
-def transactional_commits(segments: list[Segment], read: Pass) -> Commits:
-    """Return the committed and pending offsets of transactions, by their producers."""
-    found: Commits = defaultdict(list)
+class OffsetCommit(NamedTuple):
+    """A record of ``__consumer_offsets`` with the offset of a group.
+
+    Attributes
+    ----------
+    of : TopicPartition
+        The partition of ``__consumer_offsets``.
+    at : int
+        The offset of the record.
+    producer_id : int
+        -1 outside of transactions.
+    source : TopicPartition
+        The partition that the group reads.
+    offset : int or None
+        None in a tombstone.
+    leader_epoch, commit_timestamp : int or None
+    topic_id : str or None
+        Of the source.
+    """
+
+    of: TopicPartition
+    at: int
+    producer_id: int
+    group: str
+    source: TopicPartition
+    offset: int | None
+    leader_epoch: int | None
+    commit_timestamp: int | None
+    topic_id: str | None
+
+
+def offset_commits(segments: list[Segment], read: Pass) -> Iterator[OffsetCommit]:
+    """Return the offsets of groups, in the order of each partition of ``__consumer_offsets``."""
     for group in partitions_of_topic(segments, CONSUMER_OFFSETS):
         of = group[0].topic_partition
         assert of is not None
@@ -357,12 +407,19 @@ def transactional_commits(segments: list[Segment], read: Pass) -> Commits:
             typed = chunk.messages.typed(OFFSET_COMMIT)
             records = chunk.records.take(pa.array(typed.rows))
             where = (records.column(name).to_pylist() for name in ("offset", "producer_id"))
-            fields = ("group", "key_topic", "key_partition", "value_offset")
-            commits = zip(*(typed.fields.column(name).to_pylist() for name in fields), strict=True)
-            for at, producer_id, commit in zip(*where, commits, strict=True):
-                if producer_id >= 0 and commit[-1] is not None:  # those outside of transactions have no producer
-                    found[of, producer_id].append((at, *commit))
+            columns = {name: typed.fields.column(name).to_pylist() for name in _OF_COMMIT}
+            sources = map(TopicPartition, columns.pop("key_topic"), columns.pop("key_partition"))
+            for at, producer_id, source, one, *rest in zip(*where, sources, *columns.values(), strict=True):
+                yield OffsetCommit(of, at, producer_id, one, source, *rest)
             chunk.take_faults(read.faults, strict=read.options.strict)
+
+
+def transactional_commits(segments: list[Segment], read: Pass) -> Commits:
+    """Return the committed and pending offsets of transactions, by their producers."""
+    found: Commits = defaultdict(list)
+    for one in offset_commits(segments, read):
+        if one.producer_id >= 0 and one.offset is not None:  # those outside of transactions have no producer
+            found[one.of, one.producer_id].append((one.at, one.group, *one.source, one.offset))
     return found
 
 

@@ -1,0 +1,81 @@
+"""Checks that a transaction coordinator would have written the records of ``__transaction_state`` in this order.
+
+The states that may precede each other are those of Kafka's ``TransactionState``. A coordinator writes a record again
+when it did not learn whether the first one was written, so that a state may follow itself. Cleaning removes a record
+only together with all earlier ones of its transactional id: the records that are left of one id follow each other.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kraftlog.topics import TopicPartition
+from kraftlog.transactions.transaction import (
+    COMPLETE_ABORT,
+    COMPLETE_COMMIT,
+    EMPTY,
+    ONGOING,
+    PREPARE_ABORT,
+    PREPARE_COMMIT,
+    StateRecord,
+)
+
+_NAMES = ["Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort"]
+_ENDED = (EMPTY, COMPLETE_COMMIT, COMPLETE_ABORT)
+_BEFORE = {
+    EMPTY: _ENDED,
+    ONGOING: _ENDED,
+    PREPARE_COMMIT: (ONGOING,),
+    PREPARE_ABORT: (ONGOING, *_ENDED),  # with transaction version 2 a client may abort what it has not begun
+    COMPLETE_COMMIT: (PREPARE_COMMIT,),
+    COMPLETE_ABORT: (PREPARE_ABORT,),
+}
+
+
+class OddRecord(NamedTuple):
+    """A record that does not follow from the one before it, and the reason."""
+
+    of: TopicPartition
+    offset: int
+    what: str
+
+
+class TransitionCheck:
+    """Goes through the records of ``__transaction_state``.
+
+    Attributes
+    ----------
+    odd : list of OddRecord
+    """
+
+    def __init__(self) -> None:
+        self.odd: list[OddRecord] = []
+        self._last: dict[tuple[TopicPartition, str], tuple[int, StateRecord]] = {}
+
+    def add(self, of: TopicPartition, offset: int, record: StateRecord) -> None:
+        """Take the next record of a partition."""
+        key = of, record.transactional_id
+        if record.status is None:
+            self._last.pop(key, None)
+            return
+        if key in self._last:
+            at, last = self._last[key]
+            what = _contradiction(last, record)
+            if what:
+                self.odd.append(OddRecord(of, offset, f"{record.transactional_id}: {what} at offset {at}"))
+        self._last[key] = offset, record
+
+
+def _contradiction(last: StateRecord, record: StateRecord) -> str:
+    before, now = last.status, record.status
+    assert before is not None
+    assert now is not None
+    if record.producer_id == last.producer_id and record.producer_epoch < last.producer_epoch:
+        return f"producer_epoch {record.producer_epoch} after {last.producer_epoch}"
+    if now != before and now in _BEFORE and before in _BEFORE and before not in _BEFORE[now]:
+        return f"{_NAMES[now]} after {_NAMES[before]}"
+    if before == ONGOING and now in (ONGOING, PREPARE_COMMIT, PREPARE_ABORT) and record.start == last.start:
+        left_out = sorted(str(one) for one in last.partitions - record.partitions)
+        if left_out:
+            return f"{_NAMES[now]} without {', '.join(left_out)}, which the transaction has in the record"
+    return ""
