@@ -103,7 +103,7 @@ class _Read(NamedTuple):
     commit: OffsetCommit
     offset: int
     parts: PartsOfPartition
-    count: int
+    transactions_before: int
     """How many transactions of the source have records before the offset."""
 
 
@@ -248,7 +248,7 @@ def _precommitted(reads: list[_Read]) -> Iterator[Finding]:
 def _unstable(evidence: Evidence, reads: list[_Read]) -> Iterator[Finding]:
     """Return transactions that committed an offset before another one, with records before it, had ended."""
     for read in reads:
-        part, committed_at = read.parts.last_to_end(read.count), read.commit.commit_timestamp
+        part, committed_at = read.parts.last_to_end(read.transactions_before), read.commit.commit_timestamp
         if part is None or committed_at is None or part in read.by.parts:
             continue
         log = evidence.producer_logs.logs[read.commit.source]
@@ -268,7 +268,7 @@ def _cycles(reads: list[_Read]) -> Iterator[Finding]:
     A node stands for a transaction, or for the first transactions of a partition: it follows them, and the node of one
     transaction less. A transaction that committed an offset follows the node of those with records before the offset.
     """
-    if all(read.by.decided_at > read.parts.last_decision(read.count) for read in reads):
+    if all(read.by.decided_at > read.parts.last_decision(read.transactions_before) for read in reads):
         return  # the times of the decisions are an order
     following: dict[object, list[object]] = defaultdict(list)
     transactions: dict[int, Transaction] = {}
@@ -276,9 +276,9 @@ def _cycles(reads: list[_Read]) -> Iterator[Finding]:
     for read in reads:
         own = id(read.by)
         transactions[own] = read.by
-        following[id(read.parts), read.count].append(own)
-        if counts.get(id(read.parts), (read, 0))[1] < read.count:
-            counts[id(read.parts)] = read, read.count
+        following[id(read.parts), read.transactions_before].append(own)
+        if counts.get(id(read.parts), (read, 0))[1] < read.transactions_before:
+            counts[id(read.parts)] = read, read.transactions_before
     for source, (read, most) in counts.items():
         for count, (_, transaction) in enumerate(read.parts.parts[:most], 1):
             following[id(transaction)].append((source, count))
@@ -286,7 +286,9 @@ def _cycles(reads: list[_Read]) -> Iterator[Finding]:
             following[source, before].append((source, after))
     for some in cycles(following):
         ones = {node for node in some if isinstance(node, int) and node in transactions}
-        inside = [read for read in reads if id(read.by) in ones and (id(read.parts), read.count) in set(some)]
+        inside = [
+            read for read in reads if id(read.by) in ones and (id(read.parts), read.transactions_before) in set(some)
+        ]
         if len(ones) > 1:
             first = min(inside, key=lambda read: (read.commit.source, read.offset))
             each = (transactions[node] for node in ones)

@@ -222,6 +222,11 @@ class PartsOfPartition:
         count = bisect_left(self._markers, (offset, NONE))
         return self._marker_times[count - 1] if count else NO_TIMESTAMP
 
+    def marker_time_after(self, offset: int) -> int | None:
+        """Return the least time of the markers after an offset; None without any."""
+        later = self._markers[bisect_left(self._markers, (offset, NONE)) :]
+        return min((timestamp for _, timestamp in later), default=None)
+
     def holding(self, producer_id: int, offset: int) -> tuple[Part, Transaction] | None:
         """Return the transaction of a producer that has a record; None for one outside of transactions."""
         parts = self._by_producer.get(producer_id, [])

@@ -170,8 +170,8 @@ def open_transactions(evidence: Evidence) -> Iterator[Finding]:
                 part.producer_id, part.data_epoch, NONE, NONE, 0, NO_TIMESTAMP, NONE, part.first_offset
             )
             opened = evidence.coordinators.open_transaction(log.segments[0], state)
-            later = [one.marker_timestamp for one, _ in parts.parts if one.marker_offset > part.first_offset]
-            code = _code_of(opened, min(later, default=None), evidence.producer_logs.broker_time)
+            written_before = parts.marker_time_after(part.first_offset)
+            code = _code_of(opened, written_before, evidence.producer_logs.broker_time)
             waiting = f"{log.end_offset - part.first_offset} offsets from {part.first_offset} on wait for {opened.text}"
             yield _finding(code, part, part.first_offset, waiting)
 

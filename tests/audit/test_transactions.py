@@ -1,0 +1,263 @@
+"""Transactions against each other and their coordinators: each finding, and each clause of its precondition."""
+
+from __future__ import annotations
+
+import pytest
+from small_cluster import DAY, MINUTE, OFFSETS, SECOND, STATE, SmallCluster, findings_of
+
+from kraftlog.audit.transactions import (
+    coordinator_transitions,
+    marker_epochs,
+    markers_without_decision,
+    markers_without_records,
+    open_transactions,
+    torn_transactions,
+)
+from kraftlog.transactions.transaction import (
+    COMPLETE_ABORT,
+    COMPLETE_COMMIT,
+    EMPTY,
+    ONGOING,
+    PREPARE_ABORT,
+    PREPARE_COMMIT,
+)
+
+
+def committed(cluster: SmallCluster, *names: str, epoch: int = 0, listed: tuple[str, ...] | None = None) -> None:
+    """Write a transaction of version 2 as a cluster does."""
+    listed, start = names if listed is None else listed, cluster.now
+    cluster.state(ONGOING, 1, epoch, *listed, start=start)
+    for name in names:
+        cluster.data(name, 1, epoch)
+    cluster.state(PREPARE_COMMIT, 1, epoch + 1, *listed, start=start)
+    for name in names:
+        cluster.marker(name, 1, epoch + 1)
+    cluster.state(COMPLETE_COMMIT, 1, epoch + 1, start=start)
+
+
+def begin(cluster: SmallCluster) -> None:
+    cluster.state(EMPTY, 1, 0)
+
+
+def test_a_transaction_over_two_partitions(cluster: SmallCluster):
+    begin(cluster)
+    committed(cluster, "t-0", "t-1")
+    committed(cluster, "t-1", "t-0", epoch=1)
+    checks = torn_transactions, markers_without_decision, markers_without_records, marker_epochs
+    for check in (*checks, coordinator_transitions, open_transactions):
+        assert cluster.found(check) == []
+
+
+def test_a_torn_transaction(cluster: SmallCluster):
+    for name, kind in (("t-0", "COMMIT"), ("t-1", "ABORT")):
+        cluster.data(name, 1, 0)
+        cluster.marker(name, 1, 1, kind)
+    assert cluster.found(torn_transactions) == [("torn_transaction", "t", 1)]
+
+
+@pytest.mark.parametrize(("kind", "code"), [("COMMIT", "commit_without_decision"), ("ABORT", "abort_without_decision")])
+def test_a_marker_that_no_coordinator_decided(cluster: SmallCluster, kind: str, code: str):
+    begin(cluster)
+    committed(cluster, "t-0")
+    cluster.data("t-1", 1, 3)
+    cluster.marker("t-1", 1, 4, kind)
+    committed(cluster, "t-0", epoch=7)
+    assert cluster.found(markers_without_decision) == [(code, "t", 1)]
+
+
+def test_a_marker_in_a_partition_that_the_transaction_does_not_have(cluster: SmallCluster):
+    begin(cluster)
+    committed(cluster, "t-0", "t-1", listed=("t-0",))
+    committed(cluster, "t-0", epoch=1)
+    assert cluster.found(markers_without_decision) == [("commit_without_decision", "t", 1)]
+
+
+def test_the_coordinators_may_not_have_the_last_transactions(cluster: SmallCluster):
+    """Their files may have been copied before those of the partition."""
+    begin(cluster)
+    committed(cluster, "t-0")
+    cluster.data("t-0", 1, 1)
+    marker = cluster.marker("t-0", 1, 2)
+    assert cluster.found(markers_without_decision) == []
+    cluster.state(EMPTY, 9, 0, name="other", at=cluster.now + 10 * SECOND)
+    assert cluster.found(markers_without_decision) == []
+    cluster.state(EMPTY, 9, 0, name="other")
+    assert cluster.found(markers_without_decision) == [("commit_without_decision", "t", marker)]
+
+
+def test_coordinators_that_do_not_know_the_producer_say_nothing(cluster: SmallCluster):
+    cluster.state(EMPTY, 9, 0, at=DAY)
+    cluster.data("t-0", 1, 0, at=0)
+    cluster.marker("t-0", 1, 1)
+    assert cluster.found(markers_without_decision) == []
+
+
+def test_cleaned_coordinators_say_nothing_of_earlier_transactions(cluster: SmallCluster):
+    cluster.data("t-0", 1, 0)
+    cluster.marker("t-0", 1, 1)
+    cluster.skip(STATE)
+    committed(cluster, "t-0", epoch=1)
+    assert cluster.found(markers_without_decision) == []
+
+
+def test_a_marker_without_records(cluster: SmallCluster):
+    cluster.data("t-0", 1, 0)
+    cluster.marker("t-0", 1, 1)
+    marker = cluster.marker("t-0", 2, 1)
+    assert cluster.found(markers_without_records) == [("marker_without_records", "t", marker)]
+
+
+def test_a_partition_may_have_been_added_without_records(cluster: SmallCluster):
+    begin(cluster)
+    cluster.state(ONGOING, 1, 0, "t-0")
+    cluster.state(PREPARE_COMMIT, 1, 1, "t-0")
+    cluster.marker("t-0", 1, 1)
+    assert cluster.found(markers_without_records) == []
+
+
+def test_records_before_a_marker_may_have_been_removed(cluster: SmallCluster):
+    cluster.skip("t-0")
+    cluster.marker("t-0", 1, 1)
+    assert cluster.found(markers_without_records) == []
+
+
+def test_a_marker_of_an_older_epoch_ends_a_transaction(cluster: SmallCluster):
+    cluster.data("t-0", 1, 3)
+    cluster.marker("t-0", 1, 2)
+    assert cluster.found(marker_epochs) == [("marker_epoch_goes_back", "t", 1)]
+
+
+def test_a_marker_of_an_older_epoch_after_a_transaction(cluster: SmallCluster):
+    cluster.data("t-0", 1, 3)
+    cluster.marker("t-0", 1, 4)
+    cluster.marker("t-0", 1, 3)
+    assert cluster.found(marker_epochs) == [("marker_epoch_goes_back", "t", 2)]
+
+
+@pytest.mark.parametrize(("later", "count"), [(DAY - 1, 1), (DAY, 0)])
+def test_a_marker_of_an_older_coordinator(cluster: SmallCluster, later: int, count: int):
+    cluster.marker("t-0", 1, 1, coordinator=2, at=0)
+    cluster.marker("t-0", 2, 1, coordinator=1)
+    cluster.marker("t-0", 1, 1, coordinator=1, at=later)
+    assert cluster.found(marker_epochs) == [("coordinator_epoch_goes_back", "t", 2)] * count
+
+
+LEGAL = [
+    (EMPTY, ONGOING, PREPARE_COMMIT, COMPLETE_COMMIT, ONGOING, PREPARE_ABORT, COMPLETE_ABORT, EMPTY),
+    (EMPTY, EMPTY, ONGOING, ONGOING, PREPARE_COMMIT, PREPARE_COMMIT, COMPLETE_COMMIT, COMPLETE_COMMIT, EMPTY),
+    (EMPTY, PREPARE_ABORT, COMPLETE_ABORT, PREPARE_ABORT, COMPLETE_ABORT),
+]
+
+
+@pytest.mark.parametrize("states", LEGAL)
+def test_states_that_may_follow_each_other(cluster: SmallCluster, states: tuple[int, ...]):
+    for state in states:
+        cluster.state(state, 1, 0)
+    assert cluster.found(coordinator_transitions) == []
+
+
+ILLEGAL = [
+    (EMPTY, PREPARE_COMMIT),
+    (EMPTY, COMPLETE_COMMIT),
+    (EMPTY, COMPLETE_ABORT),
+    (ONGOING, EMPTY),
+    (ONGOING, COMPLETE_COMMIT),
+    (PREPARE_COMMIT, COMPLETE_ABORT),
+    (PREPARE_COMMIT, PREPARE_ABORT),
+    (PREPARE_ABORT, COMPLETE_COMMIT),
+    (PREPARE_ABORT, ONGOING),
+    (COMPLETE_COMMIT, COMPLETE_ABORT),
+]
+
+
+@pytest.mark.parametrize("states", ILLEGAL)
+def test_states_that_cannot_follow_each_other(cluster: SmallCluster, states: tuple[int, int]):
+    for state in states:
+        cluster.state(state, 1, 0)
+    assert cluster.found(coordinator_transitions) == [("coordinator_state_goes_back", "__transaction_state", 1)]
+
+
+def test_the_epoch_of_a_transactional_id_never_decreases(cluster: SmallCluster):
+    cluster.state(EMPTY, 1, 2)
+    cluster.state(EMPTY, 1, 1)
+    cluster.state(EMPTY, 2, 0)  # another producer begins with 0
+    assert cluster.found(coordinator_transitions) == [("coordinator_state_goes_back", "__transaction_state", 1)]
+
+
+@pytest.mark.parametrize("state", [ONGOING, PREPARE_COMMIT, PREPARE_ABORT])
+def test_a_transaction_loses_no_partition(cluster: SmallCluster, state: int):
+    cluster.state(ONGOING, 1, 0, "t-0", "t-1")
+    cluster.state(state, 1, 0, "t-1")
+    assert cluster.found(coordinator_transitions) == [("coordinator_state_goes_back", "__transaction_state", 1)]
+
+
+def test_a_next_transaction_has_other_partitions(cluster: SmallCluster):
+    cluster.state(ONGOING, 1, 0, "t-0", start=1)
+    cluster.state(ONGOING, 1, 1, "t-1", start=2)
+    assert cluster.found(coordinator_transitions) == []
+
+
+def test_an_open_transaction(cluster: SmallCluster):
+    cluster.state(ONGOING, 1, 0, "t-0")
+    cluster.data("t-0", 1, 0)
+    cluster.data("t-0")
+    assert cluster.found(open_transactions) == [("open_transaction", "t", 0)]
+    (finding,) = findings_of(open_transactions, cluster.directory)
+    assert finding.known.startswith("2 offsets from 0 on wait for tx (producer 1, epoch 0")
+
+
+@pytest.mark.parametrize(
+    ("later", "code"), [(16 * MINUTE, "open_transaction"), (16 * MINUTE + 1, "overdue_transaction")]
+)
+def test_a_transaction_that_its_coordinator_should_have_aborted(cluster: SmallCluster, later: int, code: str):
+    """Its timeout is a minute."""
+    cluster.state(ONGOING, 1, 0, "t-0", start=0, at=0)
+    cluster.data("t-0", 1, 0)
+    cluster.state(EMPTY, 2, 0, name="other", at=later)
+    assert cluster.found(open_transactions) == [(code, "t", 0)]
+
+
+@pytest.mark.parametrize(
+    ("later", "code"), [(15 * MINUTE, "open_transaction"), (15 * MINUTE + 1, "overdue_transaction")]
+)
+def test_a_decision_whose_marker_is_missing(cluster: SmallCluster, later: int, code: str):
+    cluster.data("t-0", 1, 0)
+    cluster.state(PREPARE_COMMIT, 1, 1, "t-0", at=0)
+    cluster.state(EMPTY, 2, 0, name="other", at=later)
+    assert cluster.found(open_transactions) == [(code, "t", 0)]
+
+
+def hanging(cluster: SmallCluster, later: int) -> None:
+    begin(cluster)
+    committed(cluster, "t-0")
+    cluster.data("t-0", 1, 1)
+    cluster.marker("t-0", 3, 0, at=MINUTE)
+    cluster.state(EMPTY, 2, 0, name="other", at=later)
+
+
+@pytest.mark.parametrize(
+    ("later", "code"), [(16 * MINUTE, "open_transaction"), (16 * MINUTE + 1, "hanging_transaction")]
+)
+def test_a_transaction_that_no_coordinator_will_end(cluster: SmallCluster, later: int, code: str):
+    hanging(cluster, later)
+    assert cluster.found(open_transactions) == [(code, "t", 2)]
+
+
+def test_a_transaction_of_unknown_age_may_not_yet_be_in_the_coordinators_files(cluster: SmallCluster):
+    begin(cluster)
+    committed(cluster, "t-0")
+    cluster.data("t-0", 1, 1, at=0)
+    cluster.state(EMPTY, 2, 0, name="other", at=DAY)
+    assert cluster.found(open_transactions) == [("open_transaction", "t", 2)]
+
+
+def test_without_coordinators_nobody_knows_whether_a_transaction_hangs(cluster: SmallCluster):
+    cluster.data("t-0", 1, 1)
+    cluster.marker("t-0", 2, 0)
+    cluster.marker("t-0", 2, 0, at=DAY)
+    assert cluster.found(open_transactions) == [("open_transaction", "t", 0)]
+
+
+def test_pending_offsets_are_of_an_open_transaction(cluster: SmallCluster):
+    cluster.commit("t-0", 1, 1, 0)
+    assert cluster.found(open_transactions) == [("open_transaction", OFFSETS.rpartition("-")[0], 0)]
