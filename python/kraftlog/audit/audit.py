@@ -11,6 +11,14 @@ from kraftlog.audit.committed_offsets import committed_offsets
 from kraftlog.audit.evidence import Evidence
 from kraftlog.audit.finding import Finding, FindingCode
 from kraftlog.audit.producers import epoch_findings, late_begins, sequence_findings, suspected_duplicates
+from kraftlog.audit.producers import (
+    epoch_findings,
+    impossible_headers,
+    late_begins,
+    plain_batches,
+    sequence_findings,
+    suspected_duplicates,
+)
 from kraftlog.audit.transactions import (
     coordinator_transitions,
     marker_epochs,
@@ -31,6 +39,8 @@ CHECKS: tuple[Check, ...] = (
     open_transactions,
     sequence_findings,
     epoch_findings,
+    plain_batches,
+    impossible_headers,
     late_begins,
     suspected_duplicates,
     committed_offsets,

@@ -25,6 +25,8 @@ from kraftlog.read.log_pass import Pass
 from kraftlog.read.partitions import by_partition, is_metadata
 from kraftlog.tables.transactions import TransactionsOfLog
 from kraftlog.topics import COORDINATOR_TOPICS, TopicPartition
+from kraftlog.transactions.producer import ABORTED as ABORT
+from kraftlog.transactions.producer import COMMITTED as COMMIT
 from kraftlog.transactions.sequences import OddBatch, SequenceCheck
 from kraftlog.transactions.transaction import NONE, OPEN, CoordinatorTransaction, Part, Transaction
 
@@ -77,6 +79,10 @@ class ProducerLog:
         The largest time that a broker set, in milliseconds; -1 without one. Clients may set any time in other batches.
     odd : list of (Segment, OddBatch)
         Batches that a broker would not have accepted.
+    impossible : list of (int, str)
+        Base offsets of batches whose header no broker writes, and why.
+    plain_producers : dict of int to int
+        Base offset of the first batch of each producer id outside of transactions.
     late_begins : list of LateBegin
     epochs : list of FirstOfEpoch
         In order.
@@ -90,6 +96,8 @@ class ProducerLog:
         self.is_whole = self.is_sound = True
         self.broker_time = NO_TIMESTAMP
         self.odd: list[tuple[Segment, OddBatch]] = []
+        self.impossible: list[tuple[int, str]] = []
+        self.plain_producers: dict[int, int] = {}
         self.late_begins: list[LateBegin] = []
         self.epochs: list[FirstOfEpoch] = []
         self.twins: list[tuple[Place, Place]] = []
@@ -113,6 +121,7 @@ class ProducerLog:
         is_data = attributes & CONTROL_BIT == 0
         of_broker = (attributes & TIMESTAMP_TYPE_BIT != 0) | (headers["control_type"] >= 0) | (not self._is_of_users)
         self.broker_time = max(self.broker_time, int(headers["max_timestamp"][of_broker].max(initial=NO_TIMESTAMP)))
+        self._add_impossible(headers)
         self._add_epochs(headers[is_data])
         if self._is_of_users:
             self._add_producers(headers[is_data], is_whole[is_data])
@@ -122,6 +131,26 @@ class ProducerLog:
         """Drop what only further headers would need."""
         self._before = None
         self._sequences, self._producers = SequenceCheck(), self._producers[:0]
+
+    def _add_impossible(self, headers: Headers) -> None:
+        headers = headers[headers["magic"] >= 2]
+        is_control, is_transactional = (headers["attributes"] & bit != 0 for bit in (CONTROL_BIT, TRANSACTIONAL_BIT))
+        has_producer = headers["producer_id"] >= 0
+        is_marker = (headers["control_type"] == ABORT) | (headers["control_type"] == COMMIT)
+        epochs = headers["partition_leader_epoch"].astype(np.int64)
+        before = np.maximum.accumulate(np.append(self.epochs[-1].epoch if self.epochs else NONE, epochs))[:-1]
+        rules = {
+            "it is transactional, without a producer id": is_transactional & ~has_producer,
+            "it has a producer id without an epoch": has_producer & (headers["producer_epoch"] < 0),
+            "it has a producer id without a sequence": has_producer & ~is_control & (headers["base_sequence"] < 0),
+            "it is a control batch without a marker": is_control & ~is_marker & (headers["records_count"] > 0),
+            "it is a marker that is not transactional": is_control & is_marker & ~is_transactional,
+            "it has more records than offsets": headers["records_count"] > headers["last_offset_delta"] + 1,
+            # the checksum does not cover the field, and batches of old brokers have none
+            "an earlier batch has a greater partition_leader_epoch": (epochs >= 0) & (epochs < before),
+        }
+        for what, is_odd in rules.items():
+            self.impossible += [(offset, what) for offset in headers["base_offset"][is_odd].tolist()]
 
     def _add_epochs(self, data: Headers) -> None:
         last = self.epochs[-1].epoch if self.epochs else NONE
@@ -135,6 +164,9 @@ class ProducerLog:
     def _add_producers(self, data: Headers, is_whole: npt.NDArray[np.bool_]) -> None:
         of_producers = (data["magic"] >= 2) & (data["producer_id"] >= 0)
         data, is_whole = data[of_producers], is_whole[of_producers]
+        plain = data[data["attributes"] & TRANSACTIONAL_BIT == 0]
+        for producer_id, first in zip(*np.unique(plain["producer_id"], return_index=True), strict=True):
+            self.plain_producers.setdefault(int(producer_id), int(plain["base_offset"][first]))
         producers, at = np.unique(data["producer_id"], return_index=True)
         is_new = ~np.isin(producers, self._producers)
         self._producers = np.union1d(self._producers, producers)

@@ -43,6 +43,19 @@ PRODUCER_EPOCH_BACK = FindingCode(
     " log.",
     f"{_REMEMBERED}, or its transaction was open.",
 )
+NOT_TRANSACTIONAL = FindingCode(
+    "not_transactional",
+    Severity.ERROR,
+    "A transactional producer wrote outside of transactions: these records cannot be aborted, and consumers see them"
+    " before the transaction has ended.",
+    "The producer has a transaction open in the partition, or __transaction_state has its producer id.",
+)
+IMPOSSIBLE_HEADER = FindingCode(
+    "impossible_header",
+    Severity.ERROR,
+    "A batch has a header that no broker writes: something else has written or changed it.",
+    "The checksum is right, and the batch has magic 2.",
+)
 LATE_BEGIN = FindingCode(
     "first_sequence_not_zero",
     Severity.NOTE,
@@ -81,6 +94,26 @@ def epoch_findings(evidence: Evidence) -> Iterator[Finding]:
     for log, _, odd in evidence.producer_logs.odd_batches():
         if odd.error == sequences.BAD_PRODUCER_EPOCH and not odd.is_marker:
             yield _finding(PRODUCER_EPOCH_BACK, log, odd.base_offset, odd.what)
+
+
+def plain_batches(evidence: Evidence) -> Iterator[Finding]:
+    """Return batches of transactional producers that are in no transaction."""
+    transactional = {one.producer_id: one.transactional_id for one in evidence.coordinator_transactions}
+    for log in evidence.producer_logs.logs.values():
+        inside = {odd.base_offset: odd.what for _, odd in log.odd if odd.error == sequences.NOT_TRANSACTIONAL}
+        for producer_id, offset in log.plain_producers.items():
+            if producer_id in transactional:
+                what = f"producer {producer_id}: a batch outside of transactions, of transactional id "
+                inside.setdefault(offset, f"{what}{transactional[producer_id]}")
+        for offset, what in sorted(inside.items()):
+            yield _finding(NOT_TRANSACTIONAL, log, offset, what)
+
+
+def impossible_headers(evidence: Evidence) -> Iterator[Finding]:
+    """Return batches whose header no broker writes."""
+    for log in evidence.producer_logs.logs.values():
+        for offset, what in log.impossible:
+            yield _finding(IMPOSSIBLE_HEADER, log, offset, f"a batch that no broker writes: {what}")
 
 
 def late_begins(evidence: Evidence) -> Iterator[Finding]:

@@ -121,7 +121,7 @@ def markers_without_decision(evidence: Evidence) -> Iterator[Finding]:
         for part in one.parts if decided else ():
             if not decided or not part.has_ended:
                 continue
-            same = [each for each in decided if each.epoch == part.marker_epoch]
+            same = [each for each in decided if each.epoch == part.marker_epoch and not _is_raised(part, each)]
             is_listed = any(each.may_have(part.of) for each in same)
             is_behind = any(each.epoch > part.marker_epoch for each in decided)
             if not is_listed and (is_behind or goes_on_until > part.marker_timestamp + CLOCKS_DIFFER_MS):
@@ -131,6 +131,12 @@ def markers_without_decision(evidence: Evidence) -> Iterator[Finding]:
                     f"{_name(one)}: a marker of epoch {part.marker_epoch} that its coordinator did not write: {why}"
                 )
                 yield _finding(code, part, part.marker_offset, known_)
+
+
+def _is_raised(part: Part, of_coordinator: CoordinatorTransaction) -> bool:
+    """Return whether a marker has the epoch of its data, which the coordinator would have raised."""
+    raised = of_coordinator.data_epoch is not None and of_coordinator.data_epoch < of_coordinator.epoch
+    return raised and part.data_epoch == part.marker_epoch
 
 
 def markers_without_records(evidence: Evidence) -> Iterator[Finding]:
