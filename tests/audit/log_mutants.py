@@ -94,47 +94,49 @@ def _changes(fields: dict[str, int], what: str) -> Iterator[tuple[str, dict[str,
             yield f"base_sequence{by:+}", {"base_sequence": fields["base_sequence"] + by}
 
 
+def _what(fields: dict[str, int]) -> str:
+    if fields["attributes"] & CONTROL:
+        return "marker"
+    if fields["attributes"] & TRANSACTIONAL:
+        return "transactional"
+    return "producer" if fields["producer_id"] >= 0 else "plain"
+
+
+def _other_type(marker: bytes) -> bytes:
+    """Return a COMMIT as an ABORT, and an ABORT as a COMMIT."""
+    at = _HEADER.size + 8  # behind length, attributes, two deltas, length and version of the key, half of the type
+    return sealed(marker[:at] + bytes([marker[at] ^ 1]) + marker[at + 1 :])
+
+
 def _of_file(log: Path, path: Path) -> Iterator[Mutant]:
     data, file = path.read_bytes(), str(path.relative_to(log))
-    batches: list[tuple[dict[str, int], bytes]] = []
+    batches = []
     for headers in HeaderScan(data).headers():
         for header in headers:
             position = int(header["position"])
-            batch = data[position : position + int(header["batch_length"]) + 12]
-            batches.append((dict(zip(_FIELDS, _HEADER.unpack_from(batch), strict=True)), batch))
-    whole = [batch for _, batch in batches]
-    end = batches[-1][0]["base_offset"] + batches[-1][0]["last_offset_delta"] + 1 if batches else 0
-    for number, (fields, batch) in enumerate(batches):
-        what = (
-            "marker"
-            if fields["attributes"] & CONTROL
-            else "transactional"
-            if fields["attributes"] & TRANSACTIONAL
-            else "producer"
-            if fields["producer_id"] >= 0
-            else "plain"
-        )
-        rest = whole[:number], whole[number + 1 :]
-
-        def mutant(kind: str, *parts: bytes, rest: tuple[list[bytes], list[bytes]] = rest, at: int = fields["base_offset"], what: str = what) -> Mutant:
-            return Mutant(log, file, at, kind, what, b"".join((*rest[0], *parts, *rest[1])))
-
-        for kind, changed in _changes(fields, what):
-            yield mutant(kind, with_fields(batch, **changed))
-        yield mutant("gone")
-        yield mutant("last_byte", sealed(batch[:-1] + bytes([batch[-1] ^ 1])))
-        again = with_fields(batch, base_offset=end)
-        yield Mutant(log, file, fields["base_offset"], "again", what, data + again)
+            batches.append(data[position : position + int(header["batch_length"]) + 12])
+    for number, batch in enumerate(batches):
+        fields = dict(zip(_FIELDS, _HEADER.unpack_from(batch), strict=True))
+        what, offset = _what(fields), fields["base_offset"]
+        before, behind = b"".join(batches[:number]), b"".join(batches[number + 1 :])
+        changed = {kind: with_fields(batch, **values) for kind, values in _changes(fields, what)}
+        changed["gone"] = b""
+        changed["last_byte"] = sealed(batch[:-1] + bytes([batch[-1] ^ 1]))
         if what == "marker":
-            body = _HEADER.size
-            kind_at = body + 1 + 1 + 1 + 1 + 1 + 2 + 1  # length, attributes, deltas, key length, key version, type
-            yield mutant("other_type", sealed(batch[:kind_at] + bytes([batch[kind_at] ^ 1]) + batch[kind_at + 1 :]))
+            changed["other_type"] = _other_type(batch)
+        for kind, instead in changed.items():
+            yield Mutant(log, file, offset, kind, what, before + instead + behind)
+        end = _end(batches[-1])
+        yield Mutant(log, file, offset, "again", what, data + with_fields(batch, base_offset=end))
         if number + 1 < len(batches):
-            following = batches[number + 1]
-            first, second = fields["base_offset"], following[0]
-            moved = with_fields(following[1], base_offset=first)
-            later = with_fields(batch, base_offset=first + second["last_offset_delta"] + 1)
-            yield Mutant(log, file, first, "swapped", what, b"".join((*rest[0], moved, later, *whole[number + 2 :])))
+            following = with_fields(batches[number + 1], base_offset=offset)
+            swapped = following + with_fields(batch, base_offset=_end(following))
+            yield Mutant(log, file, offset, "swapped", what, before + swapped + b"".join(batches[number + 2 :]))
+
+
+def _end(batch: bytes) -> int:
+    fields = dict(zip(_FIELDS, _HEADER.unpack_from(batch), strict=True))
+    return int(fields["base_offset"] + fields["last_offset_delta"] + 1)
 
 
 def mutants(log: Path) -> Iterator[Mutant]:

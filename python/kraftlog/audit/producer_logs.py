@@ -145,6 +145,12 @@ class ProducerLog:
             "it has a producer id without a sequence": has_producer & ~is_control & (headers["base_sequence"] < 0),
             "it is a control batch without a marker": is_control & ~is_marker & (headers["records_count"] > 0),
             "it is a marker that is not transactional": is_control & is_marker & ~is_transactional,
+            "it is a marker with two times": (
+                is_control
+                & is_marker
+                & (headers["attributes"] & DELETE_HORIZON_BIT == 0)
+                & (headers["base_timestamp"] != headers["max_timestamp"])
+            ),
             "it has more records than offsets": headers["records_count"] > headers["last_offset_delta"] + 1,
             # the checksum does not cover the field, and batches of old brokers have none
             "an earlier batch has a greater partition_leader_epoch": (epochs >= 0) & (epochs < before),
