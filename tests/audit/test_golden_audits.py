@@ -1,23 +1,23 @@
-"""Logs that Kafka wrote have no findings, except those that were damaged, or put together by hand."""
+"""Logs of other releases have no findings above notes, and damaged ones those that a checksum does not show."""
 
 from __future__ import annotations
 
+import shlex
+import shutil
 from pathlib import Path
 
 import pytest
 
 import kraftlog
-from golden_files import GOLDEN, damaged_cases, name_of, scenarios
+from command_line import run_command
+from golden_files import GOLDEN, damaged_cases, name_of
 from golden_releases import LOGS, folder_of
 from kraftlog.audit.audit import CHECKS, findings
 from kraftlog.audit.evidence import Evidence
 from kraftlog.audit.finding import Finding, Severity
 from kraftlog.read.log_pass import Pass
+from segments_of_transactions import with_other_marker
 
-BY_HAND = {
-    "schema_all": {("impossible_header", "raft-control")},  # records of Raft outside of the metadata log
-    "transactions_hanging": {("producer_epoch_goes_back", "orders-late")},  # a late batch in the next transaction
-}
 DAMAGED = {
     "bit_flip_leader_epoch": {"impossible_header"},
     "last_offset_delta_negative": {"impossible_header"},
@@ -32,11 +32,6 @@ def above_notes(directory: Path) -> list[Finding]:
     log = kraftlog.open(directory)
     found = findings(Evidence(log.found, Pass(), 0))
     return [one for one in found if one.code.severity < Severity.NOTE]
-
-
-@pytest.mark.parametrize("folder", scenarios(), ids=name_of)
-def test_logs_of_kafka(folder: Path):
-    assert {(one.code.name, one.topic) for one in above_notes(folder / "log")} == BY_HAND.get(name_of(folder), set())
 
 
 @pytest.mark.parametrize(("release", "state"), LOGS)
@@ -59,3 +54,16 @@ def test_only_open_transactions_are_noted(name: str):
     found = findings(Evidence(log.found, Pass(), 0))
     assert {one.code.name for one in found} == {"open_transaction"}
     assert len(CHECKS) > 10
+
+
+@pytest.mark.parametrize("name", ["transactions", "transactions_hanging"])
+def test_the_next_commands_run(name: str, tmp_path: Path):
+    """With a marker that says the opposite there are findings of several checks."""
+    log = shutil.copytree(GOLDEN / name / "log", tmp_path / "a log")
+    with_other_marker(log, {"transactions": "orders-1"}.get(name, "orders-late-0"), 1)
+    commands = set(kraftlog.open(log).findings(["next_command"])["next_command"].to_pylist())
+    assert len(commands) > 2
+    for command in commands:
+        done = run_command(*shlex.split(command)[1:])
+        assert done.returncode == 0, done.stderr
+        assert done.stdout

@@ -10,7 +10,6 @@ from kraftlog import audit
 from kraftlog.audit.committed_offsets import committed_offsets
 from kraftlog.audit.evidence import Evidence
 from kraftlog.audit.finding import Finding, FindingCode
-from kraftlog.audit.producers import epoch_findings, late_begins, sequence_findings, suspected_duplicates
 from kraftlog.audit.producers import (
     epoch_findings,
     impossible_headers,

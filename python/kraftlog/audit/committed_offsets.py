@@ -126,7 +126,9 @@ def committed_offsets(evidence: Evidence) -> Iterator[Finding]:
         last[key] = _Last(commit, by is not None)
         if before is not None and before.commit.offset is not None and commit.offset < before.commit.offset:
             is_transactional = by is not None and before.is_transactional
-            count, finding = back.get((*key, is_transactional), (0, _back(before.commit, commit, is_transactional)))
+            count, finding = back.get(
+                (*key, is_transactional), (0, _back(evidence, before.commit, commit, is_transactional))
+            )
             back[*key, is_transactional] = count + 1, finding
         if by is not None:
             reads += _reads(evidence, by, commit, commit.offset)
@@ -136,9 +138,9 @@ def committed_offsets(evidence: Evidence) -> Iterator[Finding]:
         known = finding.known if count == 1 else f"{finding.known}; {count} times in all"
         yield finding._replace(known=known)
     yield from _outside(evidence, (one.commit for one in last.values()))
-    yield from _precommitted(reads)
+    yield from _precommitted(evidence, reads)
     yield from _unstable(evidence, reads)
-    yield from _cycles(reads)
+    yield from _cycles(evidence, reads)
 
 
 def _transaction_of(evidence: Evidence, commit: OffsetCommit) -> Transaction | None:
@@ -148,10 +150,10 @@ def _transaction_of(evidence: Evidence, commit: OffsetCommit) -> Transaction | N
     return None if holding is None else holding[1]
 
 
-def _back(before: OffsetCommit, commit: OffsetCommit, is_transactional: bool) -> Finding:
+def _back(evidence: Evidence, before: OffsetCommit, commit: OffsetCommit, is_transactional: bool) -> Finding:
     known = f"group {commit.group} committed offset {commit.offset} after {before.offset}, at offset {commit.at} of "
     code = TRANSACTIONAL_COMMIT_BACK if is_transactional else COMMIT_BACK
-    return _finding(code, commit, f"{known}{commit.of}")
+    return _finding(evidence, code, commit, f"{known}{commit.of}")
 
 
 def _reads(evidence: Evidence, by: Transaction, commit: OffsetCommit, offset: int) -> Iterator[_Read]:
@@ -189,11 +191,11 @@ def _outside(evidence: Evidence, commits: Iterable[OffsetCommit]) -> Iterator[Fi
         lost = _why_lost(evidence, log, commit, offset)
         start = max(log.segments[0].log_start_offset, log.segments[0].base_offset or 0)
         if lost:
-            yield _finding(LOST_OFFSET, commit, f"{group}, {lost}")
+            yield _finding(evidence, LOST_OFFSET, commit, f"{group}, {lost}")
         elif offset > log.end_offset and _is_final(evidence, log, commit):
-            yield _finding(BEHIND_LOG_END, commit, f"{group}, and the log ends at {log.end_offset}")
+            yield _finding(evidence, BEHIND_LOG_END, commit, f"{group}, and the log ends at {log.end_offset}")
         elif offset < start:
-            yield _finding(BEFORE_LOG_START, commit, f"{group}, and the log starts at {start}")
+            yield _finding(evidence, BEFORE_LOG_START, commit, f"{group}, and the log starts at {start}")
 
 
 def _why_lost(evidence: Evidence, log: ProducerLog, commit: OffsetCommit, offset: int) -> str:
@@ -235,14 +237,14 @@ def _is_final(evidence: Evidence, log: ProducerLog, commit: OffsetCommit) -> boo
     )
 
 
-def _precommitted(reads: list[_Read]) -> Iterator[Finding]:
+def _precommitted(evidence: Evidence, reads: list[_Read]) -> Iterator[Finding]:
     """Return transactions that committed an offset behind their own first record."""
     for read in reads:
         own = [part for part in read.by.parts if part.of == read.commit.source and part.first_offset != NONE]
         first = min((part.first_offset for part in own), default=read.offset)
         if first < read.offset:
             known = f"{_name(read.by)} wrote offset {first} and committed {read.offset} for group {read.commit.group}"
-            yield _finding(PRECOMMITTED_READ, read.commit, known)
+            yield _finding(evidence, PRECOMMITTED_READ, read.commit, known)
 
 
 def _unstable(evidence: Evidence, reads: list[_Read]) -> Iterator[Finding]:
@@ -259,10 +261,10 @@ def _unstable(evidence: Evidence, reads: list[_Read]) -> Iterator[Finding]:
                 f"{_name(read.by)} committed {read.offset} for group {read.commit.group}; producer {part.producer_id}'s"
                 f" transaction from offset {part.first_offset} on was {state} {ended_at - committed_at} ms later"
             )
-            yield _finding(UNSTABLE_READ, read.commit, known)
+            yield _finding(evidence, UNSTABLE_READ, read.commit, known)
 
 
-def _cycles(reads: list[_Read]) -> Iterator[Finding]:
+def _cycles(evidence: Evidence, reads: list[_Read]) -> Iterator[Finding]:
     """Return groups of transactions of which each had to end before the others.
 
     A node stands for a transaction, or for the first transactions of a partition: it follows them, and the node of one
@@ -295,12 +297,13 @@ def _cycles(reads: list[_Read]) -> Iterator[Finding]:
             names = sorted({ProducerIdAndEpoch(one.producer_id, one.producer_epoch) for one in each})
             listed = ", ".join(str(one) for one in names[:5]) + (", ..." if len(names) > 5 else "")
             known = f"transactions {listed} read each other's records; {_name(first.by)} committed {first.offset}"
-            yield _finding(TRANSACTION_CYCLE, first.commit, f"{known} for group {first.commit.group}")
+            yield _finding(evidence, TRANSACTION_CYCLE, first.commit, f"{known} for group {first.commit.group}")
 
 
 def _name(one: Transaction) -> str:
     return f"transaction {one.producer_id}:{one.producer_epoch}"
 
 
-def _finding(code: FindingCode, commit: OffsetCommit, known: str) -> Finding:
-    return Finding(code, known, commit.source.topic, commit.source.partition, commit.offset)
+def _finding(evidence: Evidence, code: FindingCode, commit: OffsetCommit, known: str) -> Finding:
+    shown = evidence.from_offset("messages", commit.of, commit.at)
+    return Finding(code, known, *commit.source, commit.offset, next_command=shown)

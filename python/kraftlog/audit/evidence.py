@@ -9,11 +9,12 @@ from functools import cached_property
 from kraftlog.audit.producer_logs import ProducerLogs
 from kraftlog.layout.discover import Discovery
 from kraftlog.read.log_pass import Pass
-from kraftlog.tables.commands import kraftlog
+from kraftlog.tables.commands import kraftlog, of_partition
 from kraftlog.tables.coordinator_segments import coordinator_segments
 from kraftlog.tables.hanging import Coordinators
 from kraftlog.tables.lines import Lines
 from kraftlog.tables.transactions import coordinator_transactions
+from kraftlog.topics import TopicPartition
 from kraftlog.transactions.coordinator_transitions import TransitionCheck
 from kraftlog.transactions.transaction import CoordinatorTransaction
 
@@ -79,3 +80,7 @@ class Evidence:
     def command(self, name: str, *options: object) -> str:
         """Return a command of kraftlog over the same files, quoted for a shell."""
         return kraftlog(name, self.paths, *options)
+
+    def from_offset(self, name: str, of: TopicPartition, offset: int) -> str:
+        """Return a command of kraftlog that shows a partition from an offset on."""
+        return self.command(name, *of_partition(of.topic, of.partition), "--start-offset", offset)

@@ -86,14 +86,14 @@ def sequence_findings(evidence: Evidence) -> Iterator[Finding]:
                     code = DUPLICATE_BATCH if is_same else SEQUENCE_BACK
                     known += f"; the batch at offset {first.base_offset} has this sequence and "
                     known += "the same records" if is_same else "other records"
-                yield _finding(code, log, odd.base_offset, known)
+                yield _finding(evidence, code, log, odd.base_offset, known)
 
 
 def epoch_findings(evidence: Evidence) -> Iterator[Finding]:
     """Return batches with an epoch that their producer no longer had."""
     for log, _, odd in evidence.producer_logs.odd_batches():
         if odd.error == sequences.BAD_PRODUCER_EPOCH and not odd.is_marker:
-            yield _finding(PRODUCER_EPOCH_BACK, log, odd.base_offset, odd.what)
+            yield _finding(evidence, PRODUCER_EPOCH_BACK, log, odd.base_offset, odd.what)
 
 
 def plain_batches(evidence: Evidence) -> Iterator[Finding]:
@@ -106,14 +106,14 @@ def plain_batches(evidence: Evidence) -> Iterator[Finding]:
                 what = f"producer {producer_id}: a batch outside of transactions, of transactional id "
                 inside.setdefault(offset, f"{what}{transactional[producer_id]}")
         for offset, what in sorted(inside.items()):
-            yield _finding(NOT_TRANSACTIONAL, log, offset, what)
+            yield _finding(evidence, NOT_TRANSACTIONAL, log, offset, what)
 
 
 def impossible_headers(evidence: Evidence) -> Iterator[Finding]:
     """Return batches whose header no broker writes."""
     for log in evidence.producer_logs.logs.values():
         for offset, what in log.impossible:
-            yield _finding(IMPOSSIBLE_HEADER, log, offset, f"a batch that no broker writes: {what}")
+            yield _finding(evidence, IMPOSSIBLE_HEADER, log, offset, f"a batch that no broker writes: {what}")
 
 
 def late_begins(evidence: Evidence) -> Iterator[Finding]:
@@ -121,7 +121,7 @@ def late_begins(evidence: Evidence) -> Iterator[Finding]:
     for log in evidence.producer_logs.logs.values():
         for one in log.late_begins:
             known = f"producer {one.producer_id}: the first batch of epoch {one.producer_epoch} has base_sequence "
-            yield _finding(LATE_BEGIN, log, one.base_offset, f"{known}{one.base_sequence}")
+            yield _finding(evidence, LATE_BEGIN, log, one.base_offset, f"{known}{one.base_sequence}")
 
 
 def suspected_duplicates(evidence: Evidence) -> Iterator[Finding]:
@@ -138,11 +138,12 @@ def suspected_duplicates(evidence: Evidence) -> Iterator[Finding]:
             first, second = twins[0]
             count = "1 batch repeats" if len(twins) == 1 else f"{len(twins)} batches repeat"
             known = f"{count} an earlier one; that at offset {second.base_offset} repeats {first.base_offset}"
-            yield _finding(SUSPECTED_DUPLICATE, log, second.base_offset, known)
+            yield _finding(evidence, SUSPECTED_DUPLICATE, log, second.base_offset, known)
 
 
-def _finding(code: FindingCode, log: ProducerLog, offset: int, known: str) -> Finding:
-    return Finding(code, known, log.of.topic, log.of.partition, offset)
+def _finding(evidence: Evidence, code: FindingCode, log: ProducerLog, offset: int, known: str) -> Finding:
+    shown = evidence.from_offset("batches", log.of, offset)
+    return Finding(code, known, log.of.topic, log.of.partition, offset, next_command=shown)
 
 
 def _is_visible(evidence: Evidence, log: ProducerLog, place: Place) -> bool:

@@ -9,6 +9,7 @@ from kraftlog.audit.evidence import Evidence
 from kraftlog.audit.finding import Finding, FindingCode, Severity
 from kraftlog.codec.headers import NO_TIMESTAMP
 from kraftlog.tables.causes import OpenTransaction
+from kraftlog.tables.commands import of_partition
 from kraftlog.topics import TRANSACTION_STATE
 from kraftlog.transactions import sequences
 from kraftlog.transactions.producer_state import ProducerState
@@ -103,7 +104,8 @@ def torn_transactions(evidence: Evidence) -> Iterator[Finding]:
         if contradiction is not None:
             part, what = contradiction
             offset = part.marker_offset if part.has_ended else part.first_offset
-            yield _finding(TORN_TRANSACTION, part, None if offset == NONE else offset, f"{_name(one)}: {what}")
+            known = f"{_name(one)}: {what}"
+            yield _finding(evidence, TORN_TRANSACTION, part, None if offset == NONE else offset, known)
 
 
 def markers_without_decision(evidence: Evidence) -> Iterator[Finding]:
@@ -130,7 +132,7 @@ def markers_without_decision(evidence: Evidence) -> Iterator[Finding]:
                 known_ = (
                     f"{_name(one)}: a marker of epoch {part.marker_epoch} that its coordinator did not write: {why}"
                 )
-                yield _finding(code, part, part.marker_offset, known_)
+                yield _finding(evidence, code, part, part.marker_offset, known_)
 
 
 def _is_raised(part: Part, of_coordinator: CoordinatorTransaction) -> bool:
@@ -147,7 +149,7 @@ def markers_without_records(evidence: Evidence) -> Iterator[Finding]:
             log = evidence.producer_logs.logs.get(part.of)
             if part.has_ended and part.first_offset == NONE and not is_listed and log is not None and log.is_whole:
                 what = f"{_name(one)}: a marker without records before it"
-                yield _finding(MARKER_WITHOUT_RECORDS, part, part.marker_offset, what)
+                yield _finding(evidence, MARKER_WITHOUT_RECORDS, part, part.marker_offset, what)
 
 
 def marker_epochs(evidence: Evidence) -> Iterator[Finding]:
@@ -156,13 +158,15 @@ def marker_epochs(evidence: Evidence) -> Iterator[Finding]:
         is_old = odd.is_marker and odd.error == sequences.BAD_PRODUCER_EPOCH
         if is_old or odd.error == sequences.BAD_COORDINATOR_EPOCH:
             code = MARKER_EPOCH_BACK if is_old else COORDINATOR_EPOCH_BACK
-            yield Finding(code, odd.what, log.of.topic, log.of.partition, odd.base_offset)
+            shown = evidence.from_offset("batches", log.of, odd.base_offset)
+            yield Finding(code, odd.what, *log.of, odd.base_offset, next_command=shown)
 
 
 def coordinator_transitions(evidence: Evidence) -> Iterator[Finding]:
     """Return records of coordinators that do not follow from those before them."""
     for odd in evidence.coordinator_transitions.odd:
-        yield Finding(ODD_TRANSITION, odd.what, odd.of.topic, odd.of.partition, odd.offset)
+        shown = evidence.command("messages", *of_partition(*odd.of))
+        yield Finding(ODD_TRANSITION, odd.what, *odd.of, odd.offset, next_command=shown)
 
 
 def open_transactions(evidence: Evidence) -> Iterator[Finding]:
@@ -179,7 +183,7 @@ def open_transactions(evidence: Evidence) -> Iterator[Finding]:
             written_before = parts.marker_time_after(part.first_offset)
             code = _code_of(opened, written_before, evidence.producer_logs.broker_time)
             waiting = f"{log.end_offset - part.first_offset} offsets from {part.first_offset} on wait for {opened.text}"
-            yield _finding(code, part, part.first_offset, waiting)
+            yield _finding(evidence, code, part, part.first_offset, waiting, "why")
 
 
 def _code_of(opened: OpenTransaction, written_before: int | None, broker_time: int) -> FindingCode:
@@ -207,5 +211,7 @@ def _name(one: Transaction) -> str:
     return f"transaction {one.producer_id}:{one.producer_epoch}"
 
 
-def _finding(code: FindingCode, part: Part, offset: int | None, known: str) -> Finding:
-    return Finding(code, known, part.of.topic, part.of.partition, offset)
+def _finding(
+    evidence: Evidence, code: FindingCode, part: Part, offset: int | None, known: str, shown: str = "transactions"
+) -> Finding:
+    return Finding(code, known, *part.of, offset, next_command=evidence.command(shown, *of_partition(*part.of)))

@@ -191,8 +191,8 @@ class Log(RecordTables):
         Examples
         --------
         >>> import kraftlog
-        >>> kraftlog.open("tests/golden/transactions/log").findings().num_rows
-        0
+        >>> kraftlog.open("tests/golden/transactions/log").findings().select(["code", "offset"]).to_pylist()[0]
+        {'code': 'open_transaction', 'offset': 6}
         """
         return self._table("findings", columns, {**options, "strict": strict}, faults)
 
