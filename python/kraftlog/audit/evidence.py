@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from kraftlog.audit.cluster_image import ClusterImage
 from kraftlog.audit.producer_logs import ProducerLogs
+from kraftlog.disk.remote_path import LogPath
 from kraftlog.layout.discover import Discovery
+from kraftlog.layout.log_directory import LogDirectory
 from kraftlog.read.log_pass import Pass
+from kraftlog.read.partitions import Replica, ReplicaKind, replicas_of
+from kraftlog.read.replica_checkpoints import ReplicaCheckpoints
 from kraftlog.tables.commands import kraftlog, of_partition
 from kraftlog.tables.coordinator_segments import coordinator_segments
 from kraftlog.tables.hanging import Coordinators
@@ -76,6 +81,30 @@ class Evidence:
     def has_coordinators(self) -> bool:
         """Whether ``__transaction_state`` is among the files."""
         return bool(coordinator_segments(self.files, self.read.faults_only()))
+
+    @cached_property
+    def cluster(self) -> ClusterImage | None:
+        """What the metadata log says; None without one, and with several or faulty ones."""
+        at = self.lines.metadata_image
+        return None if at is None else ClusterImage(at, replicas_of(self.files.metadata_log)[0])
+
+    @cached_property
+    def live_replicas(self) -> list[Replica]:
+        """The replicas in folders that Kafka neither moves nor deletes, in log directories."""
+        replicas = (one for partition in self.lines.partitions for one in partition.replicas)
+        return [one for one in replicas if one.kind is ReplicaKind.LIVE and one.segments[0].topic_partition is not None]
+
+    @cached_property
+    def directories(self) -> Mapping[LogPath, LogDirectory]:
+        """The log directories of the live replicas, by path."""
+        paths = dict.fromkeys(one.directory for one in self.live_replicas)
+        each = (LogDirectory.of(path, self.read.faults) for path in paths)
+        return {one.path: one for one in each if one is not None}
+
+    @cached_property
+    def checkpoints(self) -> ReplicaCheckpoints:
+        """The checkpoints of the log directories."""
+        return ReplicaCheckpoints(self.read.faults)
 
     def command(self, name: str, *options: object) -> str:
         """Return a command of kraftlog over the same files, quoted for a shell."""

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Protocol
 
-from kraftlog.disk.entries import Entry, allocated_bytes, local_entries, local_entry
+from kraftlog.disk.entries import Entry, allocated_bytes, local_entries, local_entry, modified_ms
 from kraftlog.disk.local_file import LocalFile
 from kraftlog.disk.part_path import PartPath
 from kraftlog.disk.remote_files import RemoteFile, remote_entries, remote_entry, remote_tree
@@ -64,6 +64,10 @@ class Disk(LocalWriting):
     def allocated_bytes(self, path: LogPath) -> int | None:
         """Return the bytes of the blocks that a file has; None where that is not known, as in an object store."""
         return allocated_bytes(path) if isinstance(path, Path) else None
+
+    def modified_ms(self, path: LogPath) -> int | None:
+        """Return when a file was last changed, in milliseconds; None for a missing file, and in an object store."""
+        return modified_ms(path) if isinstance(path, Path) else None
 
     def open(self, path: LogPath, size: int | None = None) -> ReadableFile:
         """Open a file for reading; FileNotFoundError if it is missing.

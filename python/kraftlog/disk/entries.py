@@ -78,6 +78,14 @@ def allocated_bytes(path: Path) -> int | None:
     return None if blocks is None else int(blocks) * _BLOCK
 
 
+def modified_ms(path: Path) -> int | None:
+    """Return when a local file was last changed, in milliseconds, links followed; None for a missing file."""
+    try:
+        return path.stat().st_mtime_ns // 1_000_000
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
 def _local_entry(each: os.DirEntry[str]) -> Entry:
     try:
         return Entry(each.name, False, True, each) if each.is_file() else Entry(each.name, each.is_dir(), False)

@@ -7,13 +7,17 @@ name is not that of a partition: "Found directory ... is not in the form of topi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from kraftlog.disk.disk import disk
 from kraftlog.disk.entries import Entry
 from kraftlog.disk.remote_path import LogPath
+from kraftlog.errors import CorruptRecordError, Fault
 from kraftlog.layout import names
+from kraftlog.layout.checkpoints import CLEAN_SHUTDOWN, META_PROPERTIES, read_properties
+from kraftlog.topics import TopicPartition
 
 MARKS = ("meta.properties", "recovery-point-offset-checkpoint", "replication-offset-checkpoint")
 
@@ -25,6 +29,70 @@ _NUMBER = re.compile(r"\+?[0-9]+")
 def is_log_directory(entries: Iterable[Entry]) -> bool:
     """Whether a broker has used a folder with these entries."""
     return any(entry.name in MARKS and entry.is_file for entry in entries)
+
+
+@dataclass(frozen=True)
+class LogDirectory:
+    """A log directory of a broker: its identity, and the folders of partitions in it.
+
+    Attributes
+    ----------
+    path : Path or RemotePath
+    node_id : int or None
+        From ``meta.properties``, as are the next two.
+    cluster_id, directory_id : str or None
+    is_clean : bool
+        Whether its broker was shut down cleanly: all files were complete then.
+    folders : Mapping of TopicPartition to tuple of str
+        Names of the folders of each partition, also of those that Kafka moves or deletes.
+    """
+
+    path: LogPath
+    node_id: int | None
+    cluster_id: str | None
+    directory_id: str | None
+    is_clean: bool
+    folders: Mapping[TopicPartition, tuple[str, ...]]
+
+    @classmethod
+    def of(cls, path: LogPath, faults: list[Fault]) -> LogDirectory | None:
+        """Return the log directory at a path; None for another folder, and for one that cannot be listed.
+
+        Parameters
+        ----------
+        path : Path or RemotePath
+        faults : list of Fault
+            Receives what cannot be read.
+        """
+        properties: dict[str, str] = {}
+        try:
+            entries = disk().entries(path)
+            if not is_log_directory(entries):
+                return None
+            if any(entry.name == META_PROPERTIES for entry in entries):
+                properties = read_properties(path / META_PROPERTIES)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            faults.append(Fault("unreadable_file", f"{path}: {error.strerror or error}"))
+            return None
+        except CorruptRecordError as error:
+            faults.append(Fault("bad_checkpoint", f"{path}: {error}"))
+            return None
+        folders: dict[TopicPartition, tuple[str, ...]] = {}
+        for entry in entries:
+            partition = names.parse_partition_folder(entry.name) if entry.is_dir else None
+            if partition is not None:
+                folders[partition] = (*folders.get(partition, ()), entry.name)
+        node_id = properties.get("node.id", properties.get("broker.id", ""))
+        return cls(
+            path,
+            int(node_id) if node_id.isdecimal() else None,
+            properties.get("cluster.id"),
+            properties.get("directory.id"),
+            any(entry.name == CLEAN_SHUTDOWN for entry in entries),
+            folders,
+        )
 
 
 def stops_broker(entry: Entry) -> bool:

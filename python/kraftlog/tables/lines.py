@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
@@ -17,6 +17,9 @@ from kraftlog.read.healing import HealedLine, healed_line
 from kraftlog.read.partitions import Partition, Replica, ReplicaKind, replicas_of
 from kraftlog.read.replica_checkpoints import ReplicaCheckpoints
 from kraftlog.topics import CLUSTER_METADATA
+
+if TYPE_CHECKING:
+    from kraftlog.metadata_log.image_at import ImageAt
 
 
 class Lines:
@@ -62,6 +65,11 @@ class Lines:
     def min_insync_replicas_of(self, partition: Partition) -> int:
         """Return ``min.insync.replicas`` of a partition from the metadata log; the brokers' own files may differ."""
         return self._metadata.min_insync_replicas_of(partition.replicas)
+
+    @property
+    def metadata_image(self) -> ImageAt | None:
+        """The image at the end of the metadata log; None without one, and if it is not known for certain."""
+        return self._metadata.at
 
     @property
     def metadata_notes(self) -> list[str]:
@@ -216,16 +224,25 @@ class _Metadata:
         return self._known.get((topic_id or first.topic, first.partition))
 
     @cached_property
+    def at(self) -> ImageAt | None:
+        """The image at the end of the metadata log; None without one, and with several or faulty ones."""
+        from kraftlog.metadata_log.files import MetadataLog
+        from kraftlog.metadata_log.image import image_at
+
+        if len(self._replicas) != 1:
+            return None
+        at = image_at(MetadataLog(Partition(self._replicas[0]).segments), None, self.faults)
+        return None if self.faults else at
+
+    @cached_property
     def _known(self) -> dict[tuple[str | None, int | None], _State]:
         """The states of partitions, by number and topic id, or by name for replicas without a topic id."""
         from kraftlog.metadata.health import min_isr
         from kraftlog.metadata.uuids import uuid_text
-        from kraftlog.metadata_log.files import MetadataLog
-        from kraftlog.metadata_log.image import image_at
 
-        image = image_at(MetadataLog(Partition(self._replicas[0]).segments), None, self.faults).image
-        if self.faults:
+        if self.at is None:
             return {}
+        image = self.at.image
         tables = image.tables(["TopicRecord", "PartitionRecord", "ConfigRecord"])
         names = {row["topic_id"]: row["name"] for row in tables["TopicRecord"].select(["topic_id", "name"]).to_pylist()}
         found: dict[tuple[str | None, int | None], _State] = {}
