@@ -74,9 +74,21 @@ def transaction_faults(segments: list[Segment]) -> Iterator[Fault]:
     for group in by_partition(segments):
         check = _PartitionCheck(group, compares=False)
         for segment in group:
-            yield from check.producer_faults(segment)
+            yield from check.header_faults(segment)
         yield from check.finish()
         yield from metadata_faults(group)
+
+
+def side_file_faults(segments: list[Segment]) -> Iterator[Fault]:
+    """Return the differences between index files and snapshots, and the headers of the log.
+
+    Index files of a segment with damaged batches are not compared, nor producers from there on.
+    """
+    for group in by_partition(segments):
+        check = _PartitionCheck(group, compares=True)
+        for segment in group:
+            yield from check.header_faults(segment)
+        yield from check.finish()
 
 
 Observer = Callable[[Segment, list[Fault], Headers], None]
@@ -145,19 +157,28 @@ class _PartitionCheck:
         yield from (located(segment, fault) for fault in (*faults, *odd))
         yield from self._end_producers(segment, txnindex)
 
-    def producer_faults(self, segment: Segment) -> Iterator[Fault]:
-        """Process the next segment, reading only headers and checking only producers."""
+    def header_faults(self, segment: Segment) -> Iterator[Fault]:
+        """Process the next segment, reading only headers: check producers, and index files if they are compared."""
         yield from (located(segment, fault) for fault in self._begin_producers(segment))
+        if not (self._checks_producers or self._compares):
+            return
+        files, odd = _index_files(segment, PREALLOCATED if self._compares else ())
+        index = IndexCheck(segment, files)
+        unread: list[Fault] = []
+        with segment_file(segment, unread, strict=False) as file:
+            scan = HeaderScan(file, check_crc=True)
+            for headers in scan.headers():
+                if self._checks_producers and not scan.faults:
+                    self._producers.add(headers)
+                if self._compares and not scan.faults:
+                    odd += index.add(headers, [])
+            at_end = end_fault(segment, scan, scan.faults, file)
+            unread += [] if at_end is None else [at_end]
+        is_sound = not scan.faults and not unread
+        self._checks_producers &= is_sound
+        if self._compares and is_sound and _growth(segment) == 0:
+            yield from (located(segment, fault) for fault in (*odd, *index.finish([])))
         if self._checks_producers:
-            unread: list[Fault] = []
-            with segment_file(segment, unread, strict=False) as file:
-                scan = HeaderScan(file, check_crc=True)
-                for headers in scan.headers():
-                    if not scan.faults:
-                        self._producers.add(headers)
-                at_end = end_fault(segment, scan, scan.faults, file)
-                unread += [] if at_end is None else [at_end]
-            self._checks_producers &= not scan.faults and not unread
             yield from self._end_producers(segment, _txnindex(segment)[0])
 
     def finish(self) -> Iterator[Fault]:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import CorruptRecordError, Fault
-from kraftlog.layout.checkpoints import CLEANER_OFFSETS, HIGH_WATERMARKS, read_offset_checkpoint
+from kraftlog.layout.checkpoints import (
+    CLEANER_OFFSETS,
+    HIGH_WATERMARKS,
+    LOG_START_OFFSETS,
+    RECOVERY_POINTS,
+    read_offset_checkpoint,
+)
 from kraftlog.read.partitions import Replica, ReplicaKind
 from kraftlog.topics import COORDINATOR_TOPICS
 
@@ -25,6 +31,14 @@ class ReplicaCheckpoints:
     def high_watermark(self, replica: Replica) -> int | None:
         """Return the last high watermark that the broker has recorded; otherwise None."""
         return self._of(replica, HIGH_WATERMARKS)[1]
+
+    def recovery_point(self, replica: Replica) -> int | None:
+        """Return the offset before which everything was on disk; None without an entry."""
+        return self._of(replica, RECOVERY_POINTS)[1]
+
+    def log_start_offset(self, replica: Replica) -> int | None:
+        """Return the log start offset; None without an entry: then it is the base offset of the first segment."""
+        return self._of(replica, LOG_START_OFFSETS)[1]
 
     def cleaner_offset(self, replica: Replica) -> int | None:
         """Return the offset up to which a cleaner has read a log, 0 if it has not; None without the checkpoint."""
@@ -47,11 +61,15 @@ class ReplicaCheckpoints:
         of = replica.segments[0].topic_partition
         if replica.kind is not ReplicaKind.LIVE or of is None:
             return False, None
-        path = replica.directory / name
+        offsets = self.offsets(replica.directory, name)
+        return offsets is not None, None if offsets is None else offsets.get(of)
+
+    def offsets(self, directory: LogPath, name: str) -> dict[tuple[str, int], int] | None:
+        """Return the entries of a checkpoint by topic and partition; None if it is missing or cannot be read."""
+        path = directory / name
         if path not in self._offsets:
             self._offsets[path] = self._read(path)
-        offsets = self._offsets[path]
-        return offsets is not None, None if offsets is None else offsets.get(of)
+        return self._offsets[path]
 
     def _read(self, path: LogPath) -> dict[tuple[str, int], int] | None:
         try:

@@ -1,0 +1,203 @@
+"""Files beside a log against the log: directories of real brokers that were shut down cleanly, with one change each."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from golden_files import GOLDEN
+from golden_releases import RELEASES, folder_of
+from kraftlog.audit.evidence import Evidence
+from kraftlog.audit.finding import Finding
+from kraftlog.audit.side_files import checkpoints, gaps_in_tier, leader_epochs, missing_folders, side_files
+from kraftlog.layout.tier.remote_tier import RemoteTier
+from stopped_broker import evidence_of
+
+CHECKS: list[Callable[[Evidence], Iterator[Finding]]] = [
+    side_files,
+    checkpoints,
+    missing_folders,
+    leader_epochs,
+    gaps_in_tier,
+]
+CLEAN = ".kafka_cleanshutdown"
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """Copy the directory of a broker of 3.9 that was shut down cleanly."""
+    return Path(shutil.copytree(folder_of("3.9.1", "clean") / "log", tmp_path / "log"))
+
+
+def audit(*paths: Path) -> list[tuple[str, str | None, int | None]]:
+    evidence = evidence_of(*paths)
+    found = [one for check in CHECKS for one in check(evidence)]
+    return [(one.code.name, None if one.topic is None else f"{one.topic}-{one.partition}", one.offset) for one in found]
+
+
+def replace_line(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert f"{old}\n" in text
+    path.write_text(text.replace(f"{old}\n", f"{new}\n"))
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_clean_directory_has_no_findings(release: str) -> None:
+    assert audit(folder_of(release, "clean") / "log") == []
+
+
+def damage_index(log: Path) -> None:
+    path = log / "plain-0" / f"{0:020d}.index"
+    path.write_bytes(path.read_bytes()[:4] + (1).to_bytes(4, "big") + path.read_bytes()[8:])
+
+
+def damage_timeindex(log: Path) -> None:
+    path = log / "plain-0" / f"{0:020d}.timeindex"
+    path.write_bytes((2**40).to_bytes(8, "big") + path.read_bytes()[8:])
+
+
+def empty_txnindex(log: Path) -> None:
+    (log / "orders-0" / f"{0:020d}.txnindex").write_bytes(b"")
+
+
+def other_snapshot(log: Path) -> None:
+    shutil.copy(log / "orders-1" / f"{66:020d}.snapshot", log / "orders-0" / f"{66:020d}.snapshot")
+
+
+def damage_snapshot(log: Path) -> None:
+    path = log / "orders-0" / f"{66:020d}.snapshot"
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "place"),
+    [
+        (damage_index, "index_mismatch", "plain-0"),
+        (damage_timeindex, "index_mismatch", "plain-0"),
+        (empty_txnindex, "txnindex_mismatch", "orders-0"),
+        (damage_snapshot, "snapshot_mismatch", "orders-0"),
+    ],
+)
+def test_a_file_that_differs_from_its_log(log: Path, change: Callable[[Path], None], code: str, place: str) -> None:
+    change(log)
+    assert audit(log) == [(code, place, 0)]
+    (log / CLEAN).unlink()  # a broker builds it again: the recovery point is not after the end of a closed segment
+    assert audit(log) == []
+
+
+def test_a_closed_segment_before_the_recovery_point_is_settled(log: Path) -> None:
+    (log / CLEAN).unlink()
+    (log / "trimmed-0" / f"{0:020d}.txnindex").write_bytes(b"")
+    assert audit(log) == [("txnindex_mismatch", "trimmed-0", 0)]
+    replace_line(log / "recovery-point-offset-checkpoint", "trimmed 0 88", "trimmed 0 76")
+    assert audit(log) == []
+    replace_line(log / "recovery-point-offset-checkpoint", "trimmed 0 76", "trimmed 0 77")
+    assert audit(log) == [("txnindex_mismatch", "trimmed-0", 0)]
+
+
+def test_damage_of_the_log_is_not_one_of_its_index(log: Path) -> None:
+    path = log / "plain-0" / f"{0:020d}.log"
+    data = bytearray(path.read_bytes())
+    data[200] ^= 0xFF
+    path.write_bytes(data)
+    damage_index(log)
+    assert audit(log) == []
+
+
+def test_differences_of_a_segment_are_one_finding(log: Path) -> None:
+    damage_index(log)
+    damage_timeindex(log)
+    (finding,) = side_files(evidence_of(log))
+    assert finding.known.endswith("; and 1 more")
+    assert finding.node_id == 1
+    assert finding.file == str(log / "plain-0")
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("recovery-point-offset-checkpoint", "recovery_point_after_end"),
+        ("replication-offset-checkpoint", "high_watermark_after_end"),
+        ("log-start-offset-checkpoint", "log_start_after_end"),
+        ("cleaner-offset-checkpoint", "cleaner_offset_after_end"),
+    ],
+)
+def test_a_checkpoint_after_the_end_of_the_log(log: Path, name: str, code: str) -> None:
+    path = log / name
+    lines = path.read_text().split()
+    rows = [row for row in zip(lines[2::3], lines[3::3], lines[4::3], strict=True) if row[0] != "trimmed"]
+
+    def write(offset: int) -> None:
+        texts = [" ".join(row) for row in [*rows, ("trimmed", "0", str(offset))]]
+        path.write_text("\n".join(["0", str(len(texts)), *texts, ""]))
+
+    write(88)
+    assert audit(log) == []
+    write(89)
+    assert audit(log) == [(code, "trimmed-0", 88)]
+    (log / CLEAN).unlink()  # of a broker that runs, or was killed, the checkpoint may be of a later moment
+    assert audit(log) == []
+
+
+def test_a_log_whose_end_is_missing(log: Path) -> None:
+    for path in (log / "trimmed-0").glob(f"{77:020d}.*"):
+        path.unlink()
+    names = {name for name, place, _ in audit(log) if place == "trimmed-0"}
+    assert {"recovery_point_after_end", "high_watermark_after_end"} <= names
+
+
+def test_a_folder_that_is_missing(log: Path) -> None:
+    (log / "orders-1").rename(log / ("orders-1." + "a" * 32 + "-future"))
+    assert audit(log) == []  # the broker is moving it
+    shutil.rmtree(log / ("orders-1." + "a" * 32 + "-future"))
+    (finding,) = missing_folders(evidence_of(log))
+    assert finding.code.name == "missing_folder"
+    assert finding.known == (
+        "recovery-point-offset-checkpoint has the offset 66 of orders-1, which has no folder in the directory"
+    )
+    (log / CLEAN).unlink()
+    assert audit(log) == []
+
+
+def test_folders_of_partitions_that_are_not_asked_for_are_not_missing(log: Path) -> None:
+    assert audit(log / "orders-0") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "offset"),
+    [
+        ("0\n1\n1 0\n", 63),  # another epoch
+        ("0\n1\n0 70\n", 63),  # begins after the first batch
+        ("0\n2\n0 63\n2 87\n", 87),  # begins before the last batch, which has the epoch before it
+        ("0\n2\n0 63\n2 88\n", None),  # a leader that has not written yet
+        ("0\n2\n0 63\n2 89\n", 88),  # begins after the end
+        ("0\n1\n", 63),
+        ("0\n1\nx y\n", 63),
+    ],
+)
+def test_leader_epochs_that_batches_contradict(log: Path, text: str, offset: int | None) -> None:
+    (log / "trimmed-0" / "leader-epoch-checkpoint").write_text(text)
+    expected = [] if offset is None else [("leader_epoch_mismatch", "trimmed-0", offset)]
+    assert audit(log) == expected
+    (log / CLEAN).unlink()
+    assert audit(log) == []
+
+
+def test_a_log_without_the_file_of_leader_epochs_is_no_finding(log: Path) -> None:
+    (log / "trimmed-0" / "leader-epoch-checkpoint").unlink()
+    assert audit(log) == []
+
+
+def test_a_gap_between_the_tier_and_the_log_directory(tmp_path: Path) -> None:
+    golden = GOLDEN / "remote_tier"
+    logs = Path(shutil.copytree(golden / "logs", tmp_path / "logs"))
+    tier = Path(shutil.copytree(golden / "tier", tmp_path / "tier"))
+    assert audit(logs, RemoteTier(tier)) == []  # type: ignore[arg-type]
+    stored = sorted(path for path in tier.rglob("*") if path.is_file() and path.name.endswith(".log"))
+    stored[1].unlink()
+    names = [name for name, _, _ in audit(logs, RemoteTier(tier))]  # type: ignore[arg-type]
+    assert names == ["tier_gap"]
+    assert audit(logs) == []  # without the tier nothing is known of it
