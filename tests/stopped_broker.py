@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Self
 
 import pyarrow as pa
 
 import kraftlog
 from kraftlog.audit.evidence import Evidence
-from kraftlog.layout.checkpoints import CLEANER_OFFSETS, HIGH_WATERMARKS
+from kraftlog.layout.checkpoints import CLEANER_OFFSETS, HIGH_WATERMARKS, read_properties
 from kraftlog.layout.discover import discover
 from kraftlog.messages.api import encode_messages
 from kraftlog.metadata.kafka_names import TOPIC_RESOURCE
@@ -54,6 +55,18 @@ class Broker:
         self.checkpoint(HIGH_WATERMARKS, ends)
         self.checkpoint(CLEANER_OFFSETS, {})
 
+    @classmethod
+    def at(cls, path: Path, end_ms: int) -> Self:
+        """Return the broker of a directory that exists."""
+        broker = cls.__new__(cls)
+        broker.path, broker.end_ms = path, end_ms
+        return broker
+
+    @property
+    def directory_id(self) -> str:
+        """The id of the directory."""
+        return read_properties(self.path / "meta.properties")["directory.id"]
+
     def fill(self, store: kraftlog.LogStore, *topics: str, segments: int = 4) -> None:
         """Write segments of ten records."""
         producer = store.producer()
@@ -72,6 +85,16 @@ class Broker:
         types = {"resource_type": pa.int8(), "resource_name": pa.string(), "name": pa.string(), "value": pa.string()}
         rows = [dict(zip(types, (*resource, name, value), strict=True))]
         self.append("ConfigRecord", pa.Table.from_pylist(rows, schema=pa.schema(list(types.items()))))
+
+    def change_partition(self, topic: str, **fields: object) -> None:
+        """Append a change of partition 0 of a topic to the metadata log: replicas, isr, directories."""
+        cluster = self.evidence().cluster
+        assert cluster is not None
+        numbers, texts = pa.list_(pa.int32()), pa.list_(pa.string())
+        types = {"replicas": numbers, "isr": numbers, "directories": texts}
+        columns = {"partition_id": pa.array([PARTITION], pa.int32()), "topic_id": pa.array([cluster.topic_ids[topic]])}
+        columns |= {name: pa.array([value], types[name]) for name, value in fields.items()}
+        self.append("PartitionChangeRecord", pa.table(columns))
 
     def append(self, name: str, rows: pa.Table) -> None:
         """Append records to the metadata log at its end, with the files around it as they are."""

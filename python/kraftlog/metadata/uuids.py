@@ -6,6 +6,8 @@ import struct
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 
 MIGRATING = bytes(16)  # Kafka's DirectoryId.MIGRATING: the directory of a replica whose record has no directories
+LOST = bytes(15) + b"\2"  # DirectoryId.LOST: a directory of the replica's broker that is offline, whichever it is
+_FIRST_DIRECTORY = 100  # smaller numbers are reserved in DirectoryId
 _SIGNED = struct.Struct(">qq")
 
 
@@ -49,3 +51,15 @@ def uuid_order(uuid: bytes) -> tuple[int, int]:
     """
     high, low = _SIGNED.unpack(uuid)
     return high, low
+
+
+def names_directory(uuid: bytes) -> bool:
+    """Whether the directory id of a replica is that of a log directory, and not one of ``DirectoryId``.
+
+    Examples
+    --------
+    >>> names_directory(MIGRATING), names_directory(LOST), names_directory(bytes(7) + bytes([1]) + bytes(8))
+    (False, False, True)
+    """
+    high, low = uuid_order(uuid)
+    return high != 0 or not 0 <= low < _FIRST_DIRECTORY
