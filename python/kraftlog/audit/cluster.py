@@ -32,8 +32,8 @@ MISSING_TOPIC_ID = FindingCode(
 UNASSIGNED_FOLDER = FindingCode(
     "unassigned_folder",
     Severity.WARNING,
-    "The metadata log does not assign the partition to this broker: it puts the folder aside when it starts, and deletes"
-    " it.",
+    "The metadata log does not assign the partition to this broker: it puts the folder aside when it starts, and"
+    " deletes it.",
     _OWN + " The folder has a topic id.",
 )
 FOREIGN_METADATA_LOG = FindingCode(
@@ -41,8 +41,8 @@ FOREIGN_METADATA_LOG = FindingCode(
     Severity.WARNING,
     "A broker that starts with this metadata log puts all these folders aside, and deletes them: the log belongs to"
     " another cluster, or was made anew for a restore.",
-    "The metadata log is that of other nodes. The directory has folders with topic ids, and the metadata log has none of"
-    " these ids.",
+    "The metadata log is that of other nodes. The directory has folders with topic ids, and the metadata log has none"
+    " of these ids.",
 )
 OFFLINE_DIRECTORY = FindingCode(
     "offline_directory",
@@ -175,3 +175,6 @@ def isr_without_records(evidence: Evidence) -> Iterator[Finding]:
 def _is_clean(evidence: Evidence, replica: Replica) -> bool:
     directory = evidence.directories.get(replica.directory)
     return directory is not None and directory.is_clean
+
+
+CHECKS = (topic_ids_and_assignments, foreign_metadata_logs, offline_directories, isr_without_records)

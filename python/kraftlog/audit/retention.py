@@ -294,3 +294,6 @@ def _time(timestamp_ms: int) -> str:
         return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="seconds")
     except (ValueError, OverflowError):
         return f"{timestamp_ms} ms"
+
+
+CHECKS = (future_timestamps, segments_not_deleted, logs_not_cleaned)

@@ -235,3 +235,6 @@ def _clean_replicas(evidence: Evidence) -> Iterator[Replica]:
         directory = evidence.directories.get(replica.directory)
         if directory is not None and directory.is_clean:
             yield replica
+
+
+CHECKS = (side_files, checkpoints, missing_folders, leader_epochs, gaps_in_tier)

@@ -1,0 +1,39 @@
+"""An audit of healthy directories finds nothing above a note: those that real brokers and stores wrote."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from golden_files import GOLDEN, name_of
+from kraftlog.audit.audit import findings
+from kraftlog.audit.finding import Severity
+from stopped_broker import Broker, evidence_of
+
+LOGS = ("log", "logs", "recovered")
+# what an audit finds in files that are not healthy
+EXPECTED: dict[str, set[str]] = {}
+
+
+def directories() -> list[Path]:
+    """Return every log directory of a real broker."""
+    found = [path for path in GOLDEN.rglob("*") if path.is_dir() and path.name in LOGS]
+    return sorted(path for path in found if "recovered" not in path.parent.parts)
+
+
+@pytest.mark.sweep(40)
+@pytest.mark.parametrize("directory", directories(), ids=name_of)
+def test_golden_directories(directory: Path) -> None:
+    try:
+        evidence = evidence_of(directory)
+    except ValueError as error:
+        pytest.skip(str(error))
+    above = {one.code.name for one in findings(evidence) if one.code.severity < Severity.NOTE}
+    assert above == EXPECTED.get(name_of(directory), set())
+
+
+def test_a_store_is_healthy(tmp_path: Path) -> None:
+    broker = Broker(tmp_path, {"orders": {}, "payments": {"cleanup.policy": "compact"}}, hours=0)
+    found = findings(broker.evidence())
+    assert [one.code.name for one in found] == ["not_cleaned"]
