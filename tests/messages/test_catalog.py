@@ -18,6 +18,9 @@ def test_api_keys_of_each_format() -> None:
         "transaction_state": [0],
         "share_group_state": [0, 1],
         "remote_log_metadata": [0, 1, 2, 3],
+        "offset_syncs": [0],
+        "checkpoints": [0],
+        "heartbeats": [0],
     }
 
 
@@ -66,7 +69,8 @@ def test_no_type_has_two_columns_of_one_name(format_name: str) -> None:
 
 
 def test_topics() -> None:
-    topics = ["__cluster_metadata", *(f"__{name}" for name in FORMATS if name != "metadata")]
+    topics = ["__cluster_metadata", *(f"__{name}" for name in FORMATS[1:5])]
+    topics += ["mm2-offset-syncs.b.internal", "a.checkpoints.internal", "heartbeats"]
     assert [format_of_topic(topic) for topic in topics] == list(FORMATS)
     assert [format_of_topic(topic) for topic in ("orders", "metadata", "__metadata", "")] == [None] * 4
 

@@ -10,8 +10,10 @@ from kafka_schemas import differences, schemas
 
 from kraftlog.messages.catalog import BUILT_IN, Catalog
 from kraftlog.messages.definition import NO_VERSIONS, STRUCT, Definition, Field, Versions
+from kraftlog.messages.format_of import UNNAMED_KEYS
 
-MESSAGES = BUILT_IN.messages
+# of MirrorMaker there are no JSON files; test_mirror_maker.py compares with its classes
+MESSAGES = {name: one for name, one in BUILT_IN.messages.items() if one.format not in UNNAMED_KEYS}
 
 
 def test_definitions_equal_kafkas() -> None:
@@ -83,5 +85,5 @@ def test_definitions_are_read_when_they_are_needed() -> None:
     catalog = Catalog(load)
     assert not loads
     assert catalog.formats.keys() == BUILT_IN.formats.keys()
-    assert catalog.messages == MESSAGES
+    assert catalog.messages == BUILT_IN.messages
     assert len(loads) == 1

@@ -9,6 +9,7 @@ from kafka_schemas import SCHEMAS, schemas
 
 from kraftlog.messages.catalog import BUILT_IN
 from kraftlog.messages.definition import Versions
+from kraftlog.messages.format_of import UNNAMED_KEYS
 from kraftlog.messages.kafka_json import load_folder
 
 COMMENTED = """// Licensed // to "nobody"
@@ -48,7 +49,7 @@ EARLIER = {
 
 def test_kafkas_json_gives_the_built_in_definitions() -> None:
     loaded = load_folder(SCHEMAS)
-    assert loaded == BUILT_IN.messages
+    assert loaded == {name: one for name, one in BUILT_IN.messages.items() if one.format not in UNNAMED_KEYS}
     assert loaded.keys() == schemas().keys()
     catalog = BUILT_IN.with_definitions(loaded)
     assert catalog.formats == BUILT_IN.formats

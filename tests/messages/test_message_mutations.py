@@ -15,10 +15,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from message_answers import Golden, comparable, decode_record, expected_json, golden, in_order, typed_row
 from odd_definitions import filled_message, odd_definitions
-from twin_records import Record
+from twin_records import OF_MIRROR_MAKER, Record
 
+from golden_files import GOLDEN, lines
 from kraftlog._native import message as native
-from kraftlog.messages.catalog import BUILT_IN, FORMATS
+from kraftlog.messages.catalog import BUILT_IN, FORMATS, format_of_topic
 from kraftlog.messages.definition import Definition, Field
 from kraftlog.messages.frames import frame, framed
 from kraftlog.messages.layout import layout
@@ -49,6 +50,11 @@ QUICK = settings(max_examples=25, deadline=None, suppress_health_check=list(Heal
 @cache
 def seeds(name: str) -> list[tuple[bytes | None, bytes | None]]:
     """Return keys and values of a format that Kafka wrote."""
+    if name in OF_MIRROR_MAKER:
+        rows = [
+            row for row in lines(GOLDEN / "mirror_maker" / "records.jsonl") if format_of_topic(row["topic"]) == name
+        ]
+        return [(bytes.fromhex(row["key"]), bytes.fromhex(row["value"])) for row in rows]
     found: list[Golden] = [one for source in SOURCES[name] for one in golden(source)]
     return [pair for one in found for pair in zip(one.keys, one.values, strict=True)]
 

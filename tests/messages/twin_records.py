@@ -9,6 +9,8 @@ from twin import MalformedError, Message, Reader, decode, decode_first, encode, 
 from kraftlog.messages.catalog import RecordFormat, RecordType
 
 FRAME_VERSION = 1
+OF_MIRROR_MAKER = ("offset_syncs", "checkpoints", "heartbeats")  # keys have no type, as a topic has only one
+WITHOUT_VERSION = "offset_syncs"
 
 
 @dataclass
@@ -53,13 +55,13 @@ def decode_keyed(record_format: RecordFormat, key: bytes | None, value: bytes | 
     if key is None:
         raise MalformedError("a null key")
     reader = Reader(key)
-    record_type = _type(record_format, reader.number("int16"))
+    record_type = _type(record_format, 0 if record_format.name in OF_MIRROR_MAKER else reader.number("int16"))
     assert record_type.key is not None
     message, _ = decode_first(record_type.key, record_type.key_version, reader.take(reader.left()))
     if value is None:
         return Record(record_type, -1, message, None)
     reader = Reader(value)
-    version = reader.number("int16")
+    version = 0 if record_format.name == WITHOUT_VERSION else reader.number("int16")
     if record_type.value is None:
         raise MalformedError(f"{record_type.name} has no value")
     return Record(record_type, version, message, *decode_first(record_type.value, version, reader.take(reader.left())))
@@ -70,9 +72,12 @@ def encode_keyed(record: Record) -> tuple[bytes, bytes | None]:
     record_type = record.record_type
     assert record_type.key is not None
     assert record.key is not None
-    key = record_type.api_key.to_bytes(2, "big") + encode(record_type.key, record_type.key_version, record.key)
+    format_name = record_type.key.format
+    named = b"" if format_name in OF_MIRROR_MAKER else record_type.api_key.to_bytes(2, "big")
+    key = named + encode(record_type.key, record_type.key_version, record.key)
     if record.value is None:
         return key, None
     assert record_type.value is not None
     message = encode(record_type.value, record.version, record.value)
-    return key, record.version.to_bytes(2, "big") + message + record.left_over
+    versioned = b"" if format_name == WITHOUT_VERSION else record.version.to_bytes(2, "big")
+    return key, versioned + message + record.left_over

@@ -11,7 +11,7 @@ from kraftlog.messages import writer
 from kraftlog.messages.arrow_types import UNKNOWN_TAGGED_FIELDS, UUID_TEXT
 from kraftlog.messages.catalog import BUILT_IN, Catalog
 from kraftlog.messages.definition import Definition
-from kraftlog.messages.format_of import METADATA, REMOTE_LOG_METADATA
+from kraftlog.messages.format_of import METADATA, REMOTE_LOG_METADATA, UNNAMED_KEYS, VERSIONLESS
 from kraftlog.messages.frames import NO_VERSION, Frames, Side, frame, int16_prefix, native_values
 from kraftlog.messages.reader import MessageReader, Messages
 from kraftlog.messages.record_type import KEY, VALUE, RecordFormat, RecordType
@@ -143,9 +143,17 @@ def _definition(name: str, catalog: Catalog) -> Definition:
 def _prefix(definition: Definition, version: int) -> bytes:
     if definition.format in (METADATA, REMOTE_LOG_METADATA) and definition.api_key is not None:
         return frame(definition.api_key, version)
+    if _has_no_prefix(definition):
+        return b""
     if definition.role == KEY_ROLE and definition.api_key is not None:
         return int16_prefix(definition.api_key)
     return b"" if _says_its_version(definition) else int16_prefix(version)
+
+
+def _has_no_prefix(definition: Definition) -> bool:
+    """Whether a message begins neither with its type nor with its version: it has one of each."""
+    is_key = definition.role == KEY_ROLE
+    return definition.format in UNNAMED_KEYS and (is_key or definition.format in VERSIONLESS)
 
 
 def _says_its_version(definition: Definition) -> bool:
@@ -161,6 +169,8 @@ def read_messages(
     catalog: Catalog = BUILT_IN,
 ) -> Messages:
     """Read the frames of values that should have a type; parameters as in ``decode_messages``."""
+    if version is None and name in catalog.messages and _has_no_prefix(catalog.messages[name]):
+        version = catalog.messages[name].versions.last
     for record_format in catalog.formats.values():
         if any(one.name == name for one in record_format.types.values()):
             if version is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from kraftlog import topics
@@ -9,13 +10,25 @@ from kraftlog import topics
 METADATA, CONSUMER_OFFSETS, TRANSACTION_STATE = "metadata", "consumer_offsets", "transaction_state"
 SHARE_GROUP_STATE, REMOTE_LOG_METADATA = "share_group_state", "remote_log_metadata"
 FRAMED = frozenset({METADATA, REMOTE_LOG_METADATA})  # formats whose values have their type in a frame
-FORMATS = (METADATA, CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE, REMOTE_LOG_METADATA)
+OFFSET_SYNCS, CHECKPOINTS, HEARTBEATS = "offset_syncs", "checkpoints", "heartbeats"  # of MirrorMaker 2
+FORMATS = (
+    *(METADATA, CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE, REMOTE_LOG_METADATA),
+    *(OFFSET_SYNCS, CHECKPOINTS, HEARTBEATS),
+)
+# Formats whose keys are of one type, which they do not name; values begin with their version if there are several.
+UNNAMED_KEYS = frozenset({OFFSET_SYNCS, CHECKPOINTS, HEARTBEATS})
+VERSIONLESS = frozenset({OFFSET_SYNCS})
 _FORMATS_OF_TOPICS = {
     topics.CLUSTER_METADATA: METADATA,
     topics.CONSUMER_OFFSETS: CONSUMER_OFFSETS,
     topics.TRANSACTION_STATE: TRANSACTION_STATE,
     topics.SHARE_GROUP_STATE: SHARE_GROUP_STATE,
     topics.REMOTE_LOG_METADATA: REMOTE_LOG_METADATA,
+}
+_FORMATS_OF_MIRRORS = {
+    re.compile(r"mm2-offset-syncs\..+\.internal"): OFFSET_SYNCS,
+    re.compile(r".+\.checkpoints\.internal"): CHECKPOINTS,
+    re.compile(r"(.+\.)?heartbeats"): HEARTBEATS,
 }
 # Releases before 4.0 have all messages of coordinators in one folder.
 _NAMES = {
@@ -37,8 +50,16 @@ def format_of_topic(topic: str) -> str | None:
     --------
     >>> format_of_topic("__consumer_offsets"), format_of_topic("orders")
     ('consumer_offsets', None)
+    >>> format_of_topic("primary.checkpoints.internal")
+    'checkpoints'
     """
-    return _FORMATS_OF_TOPICS.get(topic)
+    found = _FORMATS_OF_TOPICS.get(topic)
+    return found or next((name for names, name in _FORMATS_OF_MIRRORS.items() if names.fullmatch(topic)), None)
+
+
+def is_certain(format_name: str | None) -> bool:
+    """Whether the name of a topic proves the format of its records; users may have a topic ``heartbeats``."""
+    return format_name is not None and format_name != HEARTBEATS
 
 
 def format_of(name: str, role: str, file: Path) -> str | None:

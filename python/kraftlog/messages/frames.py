@@ -93,6 +93,34 @@ def keyed(keys: pa.BinaryArray, values: pa.BinaryArray, key_version: int = 0) ->
     return frames
 
 
+def unnamed(keys: pa.BinaryArray, values: pa.BinaryArray, *, has_versions: bool) -> Frames:
+    """Read the frames of records of a single type, whose keys do not name it.
+
+    Parameters
+    ----------
+    keys, values : pyarrow.BinaryArray
+    has_versions : bool
+        Whether values begin with their version; otherwise it is 0.
+    """
+    native_keys, source = native_values(keys), native_values(values)
+    if len(keys) != len(values):
+        raise ValueError(f"{len(keys)} keys, but {len(values)} values")
+    zeros = np.zeros(len(keys), np.int32)
+    has_no_key, is_tombstone = (
+        np.asarray(one.is_null().to_numpy(zero_copy_only=False), bool) for one in (keys, values)
+    )
+    versions, starts, value_faults = native.read_prefixes(source, False)
+    if not has_versions:
+        versions, starts, value_faults = np.where(is_tombstone, NO_VERSION, zeros).astype(np.int32), zeros, []
+    types = np.where(has_no_key, UNKNOWN_TYPE, zeros).astype(np.int32)
+    key = Side(native_keys, zeros, zeros)
+    frames = Frames(types, Side(source, versions, starts), key, is_tombstone, is_strict=False)
+    for row in np.flatnonzero(has_no_key).tolist():
+        frames.faults[row] = "key: the key is null"
+    frames.note(VALUE, value_faults)
+    return frames
+
+
 def control(types: Sequence[int], values: pa.BinaryArray, prefixed: Sequence[bool]) -> Frames:
     """Read the versions of control records, the first int16 of their values.
 

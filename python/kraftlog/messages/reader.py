@@ -17,7 +17,7 @@ from kraftlog.codec.arrow_arrays import array_of, texts_of
 from kraftlog.messages.arrow_types import UUID_TEXT, uuid_form
 from kraftlog.messages.columns import record_batch, record_schema, with_tombstones
 from kraftlog.messages.definition import Definition
-from kraftlog.messages.format_of import FRAMED
+from kraftlog.messages.format_of import FRAMED, UNNAMED_KEYS, VERSIONLESS
 from kraftlog.messages.frames import (
     NO_VERSION,
     UNKNOWN_TYPE,
@@ -29,6 +29,7 @@ from kraftlog.messages.frames import (
     keyed,
     native_values,
     rows_by_type,
+    unnamed,
 )
 from kraftlog.messages.layout import field_path, layout
 from kraftlog.messages.program import program, programs
@@ -92,6 +93,9 @@ class MessageReader:
             return Messages(self.format, partial(framed, values), self.uuid, of_frames)
         if keys is None:
             raise ValueError(f"records of {self.format.name} have keys")
+        if self.format.name in UNNAMED_KEYS:
+            has_versions = self.format.name not in VERSIONLESS
+            return Messages(self.format, partial(unnamed, keys, values, has_versions=has_versions), self.uuid)
         both = native_values(keys), native_values(values)
         if len(keys) != len(values):
             raise ValueError(f"{len(keys)} keys, but {len(values)} values")

@@ -17,7 +17,7 @@ from kraftlog.layout.segment import Segment
 from kraftlog.messages.arrow_types import TAGGED_FIELD, UNKNOWN_TAGGED_FIELDS, arrow_type
 from kraftlog.messages.catalog import Catalog
 from kraftlog.messages.control_format import CONTROL, control_format
-from kraftlog.messages.format_of import METADATA
+from kraftlog.messages.format_of import METADATA, is_certain
 from kraftlog.messages.frames import NO_VERSION
 from kraftlog.messages.reader import Messages
 from kraftlog.messages.record_type import COLUMNS_BEFORE_FIELDS, RecordFormat, RecordType
@@ -45,7 +45,12 @@ def message_rows(read: Read) -> Iterator[pa.RecordBatch]:
         chunk.take_faults(noted, strict=options.strict)
         return rows_of(columns, arrow_schema, chunk.records.num_rows)
 
-    return made_of_chunks(rows, read.segments, wanted, read)
+    return made_of_chunks(rows, _internal(read.segments), wanted, read)
+
+
+def _internal(segments: list[Segment]) -> list[Segment]:
+    """Return the segments without those whose records may be of users, though their topic has a name of MirrorMaker."""
+    return [one for one in segments if format_of(one) is None or is_certain(format_of(one))]
 
 
 def _with_secrets(messages: Messages) -> dict[int, str]:
@@ -213,5 +218,5 @@ def note_bad_messages(segments: list[Segment], read: Pass) -> None:
         chunk.take_faults(found, strict=read.options.strict)
         return found
 
-    for found in made_of_chunks(bad, segments, [], read.apart().faults_only()):
+    for found in made_of_chunks(bad, _internal(segments), [], read.apart().faults_only()):
         read.faults.extend(found)
