@@ -1,0 +1,466 @@
+"""Checks of a cluster against another one: a backup, a restored cluster, or a mirror.
+
+A copy has the same topic ids, and with them the same offsets. A mirror has the same records at other offsets: that of
+MirrorMaker 2, under the same name or with the alias of the source in front, or the target of ``kraftlog replay``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kraftlog.audit.contents import Contents, Offsets
+from kraftlog.audit.evidence import Evidence
+from kraftlog.audit.finding import Finding, FindingCode, Severity
+from kraftlog.codec.options import ReadOptions
+from kraftlog.errors import Fault
+from kraftlog.messages.format_of import CHECKPOINTS, OFFSET_SYNCS, format_of_topic
+from kraftlog.read.held_offsets import lacks_records
+from kraftlog.read.log_pass import Pass
+from kraftlog.read.messages import typed_chunks
+from kraftlog.read.partitions import Partition
+from kraftlog.read.segment_reader import segment_headers
+from kraftlog.tables.all_tables import TABLES
+from kraftlog.tables.read import Read
+from kraftlog.topics import CONSUMER_OFFSETS, INTERNAL_TOPICS, REMOTE_LOG_METADATA, TopicPartition
+
+_CHECKPOINTS = re.compile(r"(.+)\.checkpoints\.internal")
+# Settings that MirrorMaker 2 does not copy (config.properties.exclude)
+_NOT_MIRRORED = re.compile(
+    r"follower\.replication\.throttled\.replicas|leader\.replication\.throttled\.replicas|min\.insync\.replicas"
+    r"|message\.timestamp\..*|unclean\.leader\.election\.enable|remote\..*|local\.retention\..*"
+)
+_READABLE = "Both partitions can be read without faults."
+_NOT_COMPACTED = (
+    " Neither is compacted: not by the settings in a metadata log, and no batch lacks records. In a mirror, only"
+    " records count whose content no other record of the partition has, between the first and the last one that both"
+    " have."
+)
+
+TOPIC_NOT_COPIED = FindingCode(
+    "topic_not_copied",
+    Severity.WARNING,
+    "The other cluster has no partition of the topic: it was left out, or lost.",
+    "The topic has records. The other cluster has another topic of this one, and its files are complete: its metadata"
+    " log has no such topic, or none of its directories belongs to a broker.",
+)
+PARTITION_NOT_COPIED = FindingCode(
+    "partition_not_copied",
+    Severity.WARNING,
+    "The other cluster lacks a partition of a topic that it has.",
+    "As for topic_not_copied.",
+)
+CONFIG_DIFFERS = FindingCode(
+    "config_differs",
+    Severity.WARNING,
+    "The topic behaves differently in the other cluster: retention, compaction or limits.",
+    "Both clusters have a metadata log. For a mirror, both set it, and MirrorMaker copies settings of that name.",
+)
+RECORD_DIFFERS = FindingCode(
+    "record_differs",
+    Severity.ERROR,
+    "The copy has other keys, values or headers at these offsets. A copy that was redacted differs on purpose.",
+    "Both have the same topic id, so that offsets are the same. " + _READABLE,
+)
+RECORD_MISSING = FindingCode(
+    "record_missing",
+    Severity.ERROR,
+    "The other cluster lacks committed records between others that it has.",
+    _READABLE + _NOT_COMPACTED,
+)
+RECORD_ADDED = FindingCode(
+    "record_added",
+    Severity.WARNING,
+    "The other cluster has records between those of this one: somebody else writes to the copy.",
+    _READABLE + " This cluster is not compacted. Records of aborted transactions may be in a mirror.",
+)
+ORDER_DIFFERS = FindingCode(
+    "order_differs",
+    Severity.ERROR,
+    "A consumer of the mirror sees the records of a key in another order, and may end with another value.",
+    _READABLE
+    + " Only records count whose content no other record of the partition has. The topics have the same number"
+    " of partitions.",
+)
+COPY_BEHIND = FindingCode(
+    "copy_behind",
+    Severity.NOTE,
+    "The copy ends earlier: it was made earlier, or lags.",
+    _READABLE,
+)
+OFFSET_SYNC_MISMATCH = FindingCode(
+    "offset_sync_mismatch",
+    Severity.ERROR,
+    "MirrorMaker translates committed offsets by this pair: groups that fail over start at the wrong record.",
+    "The last pair of the partition, if both clusters have a record at its offset. " + _READABLE,
+)
+CHECKPOINT_SKIPS_RECORDS = FindingCode(
+    "checkpoint_skips_records",
+    Severity.ERROR,
+    "A group that fails over to the mirror starts after records that it has not read.",
+    "The last checkpoint of the group and partition. Only records count whose content no other record of the source"
+    " has, and that the mirror has. " + _READABLE,
+)
+GROUP_OFFSET_DIFFERS = FindingCode(
+    "group_offset_differs",
+    Severity.NOTE,
+    "The group continues at another offset in the copy, or is not there.",
+    "Both clusters have __consumer_offsets, and the topic has the same id in both.",
+)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A partition, and that of the other cluster with the same records.
+
+    Attributes
+    ----------
+    own, other : Partition
+    is_copy : bool
+        Whether the topic has the same id in both, so that offsets are the same.
+    is_compacted : bool
+        Whether a cleaner may have removed records of one of them.
+    """
+
+    own: Partition
+    other: Partition
+    is_copy: bool
+    is_compacted: bool
+
+    @property
+    def of(self) -> TopicPartition:
+        """Topic and number in this cluster."""
+        return TopicPartition(self.own.topic or "", self.own.partition or 0)
+
+    def contents(self) -> tuple[Contents, Contents] | None:
+        """Read the records of both; None if one of them cannot be read completely."""
+        faults: list[Fault] = []
+        both = Contents.of(self.own, faults), Contents.of(self.other, faults)
+        return None if faults else both
+
+
+class Comparison:
+    """Two clusters, and which of their partitions belong together.
+
+    Parameters
+    ----------
+    own, other : Evidence
+    """
+
+    def __init__(self, own: Evidence, other: Evidence) -> None:
+        self.own = own
+        self.other = other
+        self._partitions = _partitions(own)
+        self._others = _partitions(other)
+
+    @cached_property
+    def topics(self) -> dict[str, str]:
+        """The topics of users, and their names in the other cluster where it has them.
+
+        That is the name with the alias of a source of MirrorMaker in front, or the same name.
+        """
+        there = {of.topic for of in self._others}
+        aliases = [match[1] for topic in _topics(self.other) if (match := _CHECKPOINTS.fullmatch(topic))]
+        found = {}
+        for topic in {of.topic: None for of in self._partitions}:
+            names = [*(f"{alias}.{topic}" for alias in aliases), topic]
+            name = next((name for name in names if name in there), None)
+            if name is not None:
+                found[topic] = name
+        return found
+
+    @cached_property
+    def pairs(self) -> list[Pair]:
+        """The partitions that both clusters have."""
+        pairs = []
+        for of, partition in self._partitions.items():
+            other = self._others.get(TopicPartition(self.topics.get(of.topic, ""), of.partition))
+            if other is not None:
+                topic_ids = partition.line.topic_id, other.line.topic_id
+                is_compacted = _is_compacted(self.own, partition) or _is_compacted(self.other, other)
+                pairs.append(Pair(partition, other, topic_ids[0] == topic_ids[1] is not None, is_compacted))
+        return pairs
+
+    def has_same_partitions(self, pair: Pair) -> bool:
+        """Whether the topics of a pair have the same number of partitions among the files."""
+        counts = [
+            max((of.partition for of in partitions if of.topic == topic), default=-1)
+            for partitions, topic in ((self._partitions, pair.own.topic), (self._others, pair.other.topic))
+        ]
+        return counts[0] == counts[1]
+
+    @cached_property
+    def offset_syncs(self) -> list[dict[str, Any]]:
+        """The last pair of offsets of each partition, by MirrorMaker; its topic may be in either cluster."""
+        key = ("key_topic", "key_partition")
+        return [row for one in (self.own, self.other) for row in _last_messages(one, OFFSET_SYNCS, "OffsetSync", key)]
+
+    @cached_property
+    def checkpoints(self) -> list[dict[str, Any]]:
+        """The last checkpoint of each group and partition, by MirrorMaker."""
+        return _last_messages(self.other, CHECKPOINTS, "Checkpoint", ("group", "key_topic", "key_partition"))
+
+    def not_copied(self) -> Iterator[tuple[Partition, bool]]:
+        """Return the partitions with records that the other cluster lacks, and whether it has others of the topic."""
+        cluster = self.other.cluster
+        is_complete = cluster is not None or all(
+            one.node_id is None for partition in self._others.values() for one in partition.replicas
+        )
+        for of, partition in self._partitions.items():
+            name = self.topics.get(of.topic)
+            other = TopicPartition(name or of.topic, of.partition)
+            if not self.topics or not is_complete or other in self._others:
+                continue
+            is_known = cluster is not None and other in cluster.partitions  # other brokers have it
+            if not is_known and partition.end_offset > (partition.start_offset or 0):
+                yield partition, name is not None
+
+
+def _topics(evidence: Evidence) -> set[str]:
+    return {one.topic for one in evidence.lines.partitions if one.topic is not None}
+
+
+def _partitions(evidence: Evidence) -> dict[TopicPartition, Partition]:
+    """Return the partitions of users' topics."""
+    found = {}
+    for partition in evidence.lines.partitions:
+        of = partition.segments[0].topic_partition
+        is_own = of is not None and of.topic not in {*INTERNAL_TOPICS, REMOTE_LOG_METADATA}
+        if (
+            of is not None
+            and is_own
+            and format_of_topic(of.topic) is None
+            and partition.segments[0].base_offset is not None
+        ):
+            found[of] = partition
+    return found
+
+
+def _is_compacted(evidence: Evidence, partition: Partition) -> bool:
+    policy = None if evidence.cluster is None else evidence.cluster.config(partition.topic or "", "cleanup.policy")
+    if policy is not None and "compact" in policy:
+        return True
+    headers = (one for segment in partition.segments for one in segment_headers(segment, []))
+    return any(bool(lacks_records(one).any()) for one in headers)
+
+
+def topics_not_copied(comparison: Comparison) -> Iterator[Finding]:
+    """Return topics and partitions that the other cluster lacks."""
+    lacking = set[str]()
+    for partition, has_topic in comparison.not_copied():
+        topic = partition.topic or ""
+        if has_topic:
+            known = f"the other cluster has no partition {partition.partition} of {comparison.topics[topic]}"
+            yield Finding(PARTITION_NOT_COPIED, known, topic, partition.partition)
+        elif topic not in lacking:
+            lacking.add(topic)
+            yield Finding(TOPIC_NOT_COPIED, f"the other cluster has no topic {topic}", topic)
+
+
+def configs_that_differ(comparison: Comparison) -> Iterator[Finding]:
+    """Return settings of topics that differ."""
+    own, other = comparison.own.cluster, comparison.other.cluster
+    if own is None or other is None:
+        return
+    copies = {pair.own.topic: pair.is_copy for pair in comparison.pairs}
+    for topic, is_copy in sorted(copies.items(), key=lambda item: item[0] or ""):
+        configs, others = own.topic_configs(topic or ""), other.topic_configs(comparison.topics[topic or ""])
+        names = configs.keys() | others.keys() if is_copy else configs.keys() & others.keys()
+        differences = [
+            f"{name} is {configs.get(name, 'not set')}, in the other cluster {others.get(name, 'not set')}"
+            for name in sorted(names)
+            if configs.get(name) != others.get(name) and (is_copy or not _NOT_MIRRORED.fullmatch(name))
+        ]
+        if differences:
+            yield Finding(CONFIG_DIFFERS, "; ".join(differences), topic)
+
+
+def records_that_differ(comparison: Comparison) -> Iterator[Finding]:
+    """Return differences between the records of both clusters, and offsets of MirrorMaker that contradict them."""
+    for pair in comparison.pairs:
+        contents = pair.contents()
+        if contents is None:
+            continue
+        if pair.is_copy:
+            yield from _differences_of_copy(pair, *contents)
+        else:
+            yield from _differences_of_mirror(pair, *contents, is_ordered=comparison.has_same_partitions(pair))
+            yield from _offset_syncs_that_mislead(comparison, pair, *contents)
+            yield from _checkpoints_that_skip(comparison, pair, *contents)
+
+
+def _differences_of_copy(pair: Pair, own: Contents, other: Contents) -> Iterator[Finding]:
+    common, at, at_other = np.intersect1d(own.offsets, other.offsets, assume_unique=True, return_indices=True)
+    differing = common[own.hashes[at] != other.hashes[at_other]]
+    if len(differing):
+        known = f"{_records(differing)} at offset {differing[0]} to {differing[-1]} have other contents in the copy"
+        yield Finding(RECORD_DIFFERS, known, *pair.of, int(differing[0]))
+    ends = [(one.start_offset or 0, one.end_offset) for one in (pair.own, pair.other)]
+    start, end = max(first for first, _ in ends), min(last for _, last in ends)
+    if not pair.is_compacted:
+        kept = own.committed.offsets
+        yield from _of_offsets(RECORD_MISSING, pair, _within(np.setdiff1d(kept, other.offsets), start, end), "missing")
+        yield from _of_offsets(
+            RECORD_ADDED, pair, _within(np.setdiff1d(other.offsets, own.offsets), start, end), "added"
+        )
+    behind = own.committed.offsets[own.committed.offsets >= ends[1][1]]
+    if len(behind):
+        yield Finding(
+            COPY_BEHIND, f"the copy ends at offset {end}, before {_records(behind)}", *pair.of, int(behind[0])
+        )
+
+
+def _differences_of_mirror(pair: Pair, own: Contents, other: Contents, *, is_ordered: bool) -> Iterator[Finding]:
+    unique = own.unique
+    offsets, other_offsets = _matched(unique, other)
+    if not len(offsets):
+        return
+    first, last = int(offsets.min()), int(offsets.max())
+    if not pair.is_compacted:
+        expected = _within(np.sort(unique.offsets), first, last)
+        yield from _of_offsets(RECORD_MISSING, pair, np.setdiff1d(expected, offsets), "not in the mirror")
+        is_added = ~np.isin(other.hashes, own.hashes)
+        added = _within(other.offsets[is_added], int(other_offsets.min()), int(other_offsets.max()))
+        if len(added):
+            known = f"{_records(added)} of the mirror, the first at its offset {added[0]}, are not in this cluster"
+            yield Finding(RECORD_ADDED, known, *pair.of)
+    if is_ordered:
+        yield from _order(pair, unique, offsets, other_offsets)
+    is_behind = (own.committed.offsets > last) & ~np.isin(own.committed.hashes, other.hashes)
+    behind = own.committed.offsets[is_behind]
+    if len(behind):
+        known = f"the mirror has records up to offset {last}, before {_records(behind)}"
+        yield Finding(COPY_BEHIND, known, *pair.of, int(behind[0]))
+
+
+def _matched(unique: Contents, other: Contents) -> tuple[Offsets, Offsets]:
+    """Return offsets of unique records, and of their first copies in the other cluster, in the order of the latter."""
+    hashes, first = np.unique(other.hashes, return_index=True)
+    _, at, at_other = np.intersect1d(unique.hashes, hashes, assume_unique=True, return_indices=True)
+    others = other.offsets[first[at_other]]
+    order = np.argsort(others)
+    return unique.offsets[at][order], others[order]
+
+
+def _order(pair: Pair, unique: Contents, offsets: Offsets, other_offsets: Offsets) -> Iterator[Finding]:
+    """Return the first record that comes before an earlier one of its key."""
+    by_offset = np.argsort(unique.offsets)
+    keys = unique.keys[by_offset][np.searchsorted(unique.offsets[by_offset], offsets)]
+    by_key = np.argsort(keys, kind="stable")  # within a key, in the order of the mirror
+    is_same = keys[by_key][1:] == keys[by_key][:-1]
+    back = np.flatnonzero(is_same & (np.diff(offsets[by_key]) < 0))
+    if len(back):
+        at, following = by_key[back[0]], by_key[back[0] + 1]
+        known = (
+            f"offset {offsets[at]} is at offset {other_offsets[at]} of the mirror, before offset {offsets[following]}"
+            f" of the same key at {other_offsets[following]}"
+        )
+        yield Finding(ORDER_DIFFERS, known, *pair.of, int(offsets[following]))
+
+
+def _of_offsets(code: FindingCode, pair: Pair, offsets: Offsets, what: str) -> Iterator[Finding]:
+    if len(offsets):
+        known = f"{_records(offsets)} between offset {offsets[0]} and {offsets[-1]} are {what}"
+        yield Finding(code, known, *pair.of, int(offsets[0]))
+
+
+def _within(offsets: Offsets, start: int, end: int) -> Offsets:
+    return offsets[(offsets >= start) & (offsets < end)]
+
+
+def _records(offsets: npt.NDArray[Any]) -> str:
+    return "1 record" if len(offsets) == 1 else f"{len(offsets)} records"
+
+
+def _offset_syncs_that_mislead(comparison: Comparison, pair: Pair, own: Contents, other: Contents) -> Iterator[Finding]:
+    """Return pairs of offsets of MirrorMaker that are not those of one record."""
+    for row in comparison.offset_syncs:
+        upstream, downstream = row["upstream_offset"], row["value_offset"]
+        hashes = own.hashes[own.offsets == upstream], other.hashes[other.offsets == downstream]
+        is_of_pair = (row["key_topic"], row["key_partition"]) == pair.of
+        if is_of_pair and all(map(len, hashes)) and hashes[0][0] != hashes[1][0]:
+            known = f"the pair {upstream}, {downstream} of {row['topic']} is of two different records"
+            yield Finding(OFFSET_SYNC_MISMATCH, known, *pair.of, upstream)
+
+
+def _checkpoints_that_skip(comparison: Comparison, pair: Pair, own: Contents, other: Contents) -> Iterator[Finding]:
+    """Return checkpoints of MirrorMaker that lie after records that the group has not read."""
+    for row in comparison.checkpoints:
+        if (row["key_topic"], row["key_partition"]) != (pair.other.topic, pair.other.partition):
+            continue
+        upstream, downstream = row["upstream_offset"], row["value_offset"]
+        unread = own.unique.only(own.unique.offsets >= upstream)
+        is_read = np.isin(unread.hashes, other.hashes[other.offsets >= downstream])
+        skipped = np.sort(unread.offsets[np.isin(unread.hashes, other.hashes) & ~is_read])
+        if len(skipped):
+            known = (
+                f"group {row['group']} has committed offset {upstream}, and its checkpoint in the mirror is"
+                f" {downstream}: {_records(skipped)} from offset {skipped[0]} on come before it"
+            )
+            yield Finding(CHECKPOINT_SKIPS_RECORDS, known, *pair.of, int(skipped[0]))
+
+
+def _last_messages(evidence: Evidence, format_name: str, type_name: str, key: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Return the last message of each key in the topics of a format, with its topic."""
+    last: dict[tuple[Any, ...], dict[str, Any]] = {}
+    segments = [one for one in evidence.lines.found.segments if format_of_topic(one.topic or "") == format_name]
+    for chunk in typed_chunks(segments, [], Pass(ReadOptions(), evidence.read.faults)) if segments else ():
+        typed = chunk.messages.typed(type_name)
+        for row, is_tombstone in zip(typed.fields.to_pylist(), typed.is_tombstone.tolist(), strict=True):
+            of = chunk.segment.topic, *(row[name] for name in key)
+            last.pop(of, None)
+            if not is_tombstone:
+                last[of] = row | {"topic": chunk.segment.topic}
+    return list(last.values())
+
+
+def group_offsets_that_differ(comparison: Comparison) -> Iterator[Finding]:
+    """Return committed offsets of topics with the same id that the copy does not have."""
+    copies = {pair.of for pair in comparison.pairs if pair.is_copy}
+    own, others = (_committed(evidence) for evidence in (comparison.own, comparison.other))
+    if own is None or others is None:
+        return
+    for (group, topic, partition), offset in sorted(own.items()):
+        there = others.get((group, topic, partition))
+        if TopicPartition(topic, partition) in copies and there != offset:
+            which = "no offset" if there is None else f"offset {there}"
+            known = f"group {group} has committed offset {offset}, in the copy {which}"
+            yield Finding(GROUP_OFFSET_DIFFERS, known, topic, partition, offset)
+
+
+def _committed(evidence: Evidence) -> dict[tuple[str, str, int], int] | None:
+    """Return the committed offsets by group and partition; None without the topic."""
+    segments = [one for one in evidence.lines.found.segments if one.topic == CONSUMER_OFFSETS]
+    if not segments:
+        return None
+    columns = ["group", "topic", "partition", "offset", "state"]
+    read = Read.of_segments(TABLES["offsets"], segments, columns, ReadOptions(), evidence.read.faults)
+    rows = [row for batch in read.rows() for row in batch.to_pylist()]
+    return {
+        (row["group"], row["topic"], row["partition"]): row["offset"] for row in rows if row["state"] == "committed"
+    }
+
+
+AgainstCheck = Callable[[Comparison], Iterator[Finding]]
+
+AGAINST_CHECKS: tuple[AgainstCheck, ...] = (
+    topics_not_copied,
+    configs_that_differ,
+    records_that_differ,
+    group_offsets_that_differ,
+)
+
+
+def findings_against(own: Evidence, other: Evidence) -> list[Finding]:
+    """Return the differences of another cluster from this one, the worst first.
+
+    Memory is proportional to the records of the largest partition: 25 bytes each, of both clusters.
+    """
+    comparison = Comparison(own, other)
+    return sorted((one for check in AGAINST_CHECKS for one in check(comparison)), key=lambda one: one.order)
