@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -120,9 +121,23 @@ def test_settings_that_keep_segments(tmp_path: Path, configs: dict[str, str]) ->
     assert not list(segments_not_deleted(Broker(tmp_path, {"orders": configs}).evidence()))
 
 
-def test_a_broker_that_has_not_run_for_an_hour_may_still_delete(tmp_path: Path) -> None:
-    assert not list(segments_not_deleted(Broker(tmp_path, {"orders": SECOND}, hours=0.9).evidence()))
-    assert list(segments_not_deleted(Broker(tmp_path / "2", {"orders": SECOND}, hours=1.1).evidence()))
+def age(broker: Broker) -> None:
+    """Make the files of a broker a day old, as after a restart."""
+    for path in broker.path.rglob("*.log"):
+        os.utime(path, (broker.end_ms / 1000 - 86_400, broker.end_ms / 1000 - 86_400))
+
+
+def test_a_broker_that_has_not_run_for_an_hour_may_still_delete_and_clean(tmp_path: Path) -> None:
+    brokers = [
+        Broker(tmp_path / str(hours), {"orders": SECOND, "tables": COMPACT}, hours=hours) for hours in (0.9, 1.1)
+    ]
+    for broker in brokers:
+        age(broker)
+    assert [[one.code.name for one in segments_not_deleted(broker.evidence())] for broker in brokers] == [
+        [],
+        ["segment_not_deleted"],
+    ]
+    assert [not_cleaned(broker) for broker in brokers] == [["not_cleaned"], ["cleaner_stopped"]]
 
 
 def test_segments_that_were_written_within_the_last_hour_may_still_be_deleted(tmp_path: Path) -> None:
@@ -148,13 +163,20 @@ def test_without_proof_that_the_broker_ran_nothing_is_overdue(tmp_path: Path) ->
 
 
 def test_a_metadata_log_of_another_broker_does_not_prove_that_this_one_ran(tmp_path: Path) -> None:
-    broker = Broker(tmp_path / "a", {"orders": SECOND})
+    broker = Broker(tmp_path / "a", {"orders": SECOND, "tables": COMPACT})
     other = tmp_path / "b"
     other.mkdir()
-    for name in ("meta.properties", "replication-offset-checkpoint"):
-        (other / name).write_text((broker.path / name).read_text().replace("node.id=1", "node.id=2"))
-    broker.folder("orders").rename(other / "orders-0")
-    assert not list(segments_not_deleted(broker.evidence(other)))
+    for name in ("meta.properties", HIGH_WATERMARKS, CLEANER_OFFSETS):
+        shutil.copy(broker.path / name, other / name)
+    for topic in ("orders", "tables"):
+        broker.folder(topic).rename(other / f"{topic}-0")
+    evidence = broker.evidence(other)  # two directories of one broker
+    assert names(segments_not_deleted(evidence)) == [("segment_not_deleted", "orders")]
+    assert names(logs_not_cleaned(evidence)) == [("cleaner_stopped", "tables")]
+    properties = broker.path / "meta.properties"
+    properties.write_text(properties.read_text().replace("node.id=1", "node.id=2"))
+    assert names(segments_not_deleted(broker.evidence(other))) == []
+    assert names(logs_not_cleaned(broker.evidence(other))) == [("not_cleaned", "tables")]
 
 
 def test_a_log_that_was_cleaned_had_another_policy(tmp_path: Path) -> None:
