@@ -13,6 +13,7 @@ SCHEMAS = "_schemas"  # of a schema registry
 
 COORDINATOR_TOPICS = (CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE)
 INTERNAL_TOPICS = frozenset({*COORDINATOR_TOPICS, CLUSTER_METADATA})  # that no consumer subscribes to by a pattern
+REPLAY_GROUP = "kraftlog-replay-"  # how groups begin in which ``replay`` commits offsets of the log that it reads
 
 
 @overload

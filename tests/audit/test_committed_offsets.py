@@ -208,6 +208,15 @@ def test_a_transaction_that_read_what_it_wrote(cluster: SmallCluster):
     assert cluster.found(committed_offsets) == [("precommitted_read", "t", 3)]
 
 
+def test_a_replay_commits_offsets_of_the_log_that_it_reads(cluster: SmallCluster):
+    records(cluster, 2)
+    cluster.data("t-0", 1, 0)
+    cluster.commit("t-0", 900, 1, 0, group="kraftlog-replay-1")
+    cluster.marker(OFFSETS, 1, 1)
+    cluster.marker("t-0", 1, 1)
+    assert codes(cluster) == []
+
+
 @pytest.mark.parametrize("kind", ["COMMIT", "ABORT"])
 def test_a_transaction_that_read_up_to_what_it_wrote(cluster: SmallCluster, kind: str):
     """What was aborted was not read by anyone who could commit it."""

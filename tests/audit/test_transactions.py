@@ -85,6 +85,19 @@ def test_the_coordinators_may_not_have_the_last_transactions(cluster: SmallClust
     assert cluster.found(markers_without_decision) == [("commit_without_decision", "t", marker)]
 
 
+def test_a_partition_that_was_copied_from_another_cluster(cluster: SmallCluster):
+    """There, the producer id belonged to another producer: its marker is older than the first transaction here."""
+    cluster.data("t-0", 1, 0)
+    cluster.marker("t-0", 1, 1)
+    begin(cluster)
+    committed(cluster, "t-1", epoch=2)
+    assert cluster.found(markers_without_decision) == []
+    cluster.data("t-0", 1, 6)
+    marker = cluster.marker("t-0", 1, 7)
+    committed(cluster, "t-1", epoch=9)
+    assert cluster.found(markers_without_decision) == [("commit_without_decision", "t", marker)]
+
+
 def test_coordinators_that_do_not_know_the_producer_say_nothing(cluster: SmallCluster):
     cluster.state(EMPTY, 9, 0, at=DAY)
     cluster.data("t-0", 1, 0, at=0)

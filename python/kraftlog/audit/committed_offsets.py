@@ -18,7 +18,7 @@ from kraftlog.audit.producer_logs import PartsOfPartition, ProducerLog
 from kraftlog.layout.names import LARGEST_OFFSET
 from kraftlog.read.partitions import Partition
 from kraftlog.tables.transactions import OffsetCommit, offset_commits
-from kraftlog.topics import TopicPartition
+from kraftlog.topics import REPLAY_GROUP, TopicPartition
 from kraftlog.transactions.cycles import cycles
 from kraftlog.transactions.transaction import (
     CLOCKS_DIFFER_MS,
@@ -114,6 +114,8 @@ def committed_offsets(evidence: Evidence) -> Iterator[Finding]:
     reads = list[_Read]()
     faults = len(evidence.read.faults)
     for commit in offset_commits(evidence.lines.found.segments, evidence.read.faults_only()):
+        if commit.group.startswith(REPLAY_GROUP):
+            continue  # offsets of the log that was replayed
         by = _transaction_of(evidence, commit)
         if by is None and commit.producer_id >= 0:
             continue

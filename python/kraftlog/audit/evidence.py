@@ -15,7 +15,6 @@ from kraftlog.read.log_pass import Pass
 from kraftlog.read.partitions import Replica, ReplicaKind, replicas_of
 from kraftlog.read.replica_checkpoints import ReplicaCheckpoints
 from kraftlog.tables.commands import kraftlog, of_partition
-from kraftlog.tables.coordinator_segments import coordinator_segments
 from kraftlog.tables.hanging import Coordinators
 from kraftlog.tables.lines import Lines
 from kraftlog.tables.transactions import coordinator_transactions
@@ -76,11 +75,6 @@ class Evidence:
     def producer_logs(self) -> ProducerLogs:
         """Producers and transactions, from one pass over the headers of all partitions."""
         return ProducerLogs(self.lines.found.segments, self.coordinator_transactions, self.read)
-
-    @cached_property
-    def has_coordinators(self) -> bool:
-        """Whether ``__transaction_state`` is among the files."""
-        return bool(coordinator_segments(self.files, self.read.faults_only()))
 
     @cached_property
     def cluster(self) -> ClusterImage | None:

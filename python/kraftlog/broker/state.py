@@ -10,6 +10,7 @@ from pathlib import Path
 
 from kraftlog.disk.disk import disk
 from kraftlog.disk.durable import write_file
+from kraftlog.topics import REPLAY_GROUP
 
 ENDING = ".state"
 _VERSION = 1
@@ -45,7 +46,7 @@ class State:
     @classmethod
     def new(cls, cluster_id: str, bounds: dict[str, int], rename: dict[str, str], redact: list[str]) -> State:
         """Begin a replay."""
-        return cls(f"kraftlog-replay-{uuid.uuid4()}", cluster_id, bounds, rename, {}, redact)
+        return cls(f"{REPLAY_GROUP}{uuid.uuid4()}", cluster_id, bounds, rename, {}, redact)
 
     @classmethod
     def read(cls, mapping: Path) -> State | None:
