@@ -48,6 +48,7 @@ class RandomBatches:
         ]
         self._keys = chance.choice([2, 8, 40])
         self._leader_epoch = chance.randrange(3)
+        self._coordinator_epoch = chance.randrange(3)
         self._codecs = chance.choice([CODECS, ("none",), CODECS[3:]])
         self.times: list[int] = []
 
@@ -103,6 +104,8 @@ class RandomBatches:
         return None if self._random.random() < 0.03 else b"k%d" % self._random.randrange(self._keys)
 
     def _marker(self, offset: int, one: Producer) -> bytes:
+        if self._random.random() < 0.1:
+            self._coordinator_epoch += 1
         if one.raises_epoch or self._random.random() < 0.1:
             one.epoch, one.sequence = one.epoch + 1, 0
         one.is_open = False
@@ -110,7 +113,7 @@ class RandomBatches:
             self._random.choice(["COMMIT", "ABORT"]),
             producer_id=one.producer_id,
             producer_epoch=one.epoch,
-            coordinator_epoch=self._random.randrange(3),
+            coordinator_epoch=self._coordinator_epoch,
             base_offset=offset,
             partition_leader_epoch=self._leader_epoch,
             timestamp_ms=self._tick(),
