@@ -11,6 +11,7 @@ from kraftlog.audit import cluster, retention, side_files
 from kraftlog.audit.committed_offsets import committed_offsets
 from kraftlog.audit.evidence import Evidence
 from kraftlog.audit.finding import Finding, FindingCode
+from kraftlog.audit.loss_ledger import lost_lines
 from kraftlog.audit.producers import (
     epoch_findings,
     impossible_headers,
@@ -19,6 +20,7 @@ from kraftlog.audit.producers import (
     sequence_findings,
     suspected_duplicates,
 )
+from kraftlog.audit.replicas import replicas_that_differ
 from kraftlog.audit.transactions import (
     coordinator_transitions,
     marker_epochs,
@@ -31,6 +33,8 @@ from kraftlog.audit.transactions import (
 Check = Callable[[Evidence], Iterator[Finding]]
 
 CHECKS: tuple[Check, ...] = (
+    replicas_that_differ,
+    lost_lines,
     torn_transactions,
     markers_without_decision,
     markers_without_records,

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Self
 
 from kraftlog.audit.cluster_image import ClusterImage
 from kraftlog.audit.producer_logs import ProducerLogs
 from kraftlog.disk.remote_path import LogPath
 from kraftlog.layout.discover import Discovery
 from kraftlog.layout.log_directory import LogDirectory
+from kraftlog.layout.names import printable
+from kraftlog.layout.replica_directory import directory_of
 from kraftlog.read.log_pass import Pass
 from kraftlog.read.partitions import Replica, ReplicaKind, replicas_of
 from kraftlog.read.replica_checkpoints import ReplicaCheckpoints
@@ -45,6 +49,16 @@ class Evidence:
     read: Pass
     now: int
     paths: Sequence[str] = ()
+
+    @classmethod
+    def of(cls, files: Discovery, read: Pass) -> Self:
+        """Return files as evidence, now."""
+        folders = {one.folder: one for one in files.segments}
+        named = [
+            directory_of(one) if one.stored or not folder.name else folder.parent for folder, one in folders.items()
+        ]
+        directories = list(dict.fromkeys(printable(str(one)) for one in named))
+        return cls(files, read, time.time_ns() // 1_000_000, directories)
 
     @cached_property
     def lines(self) -> Lines:

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
+from kraftlog.backup.new_folder import check_new_folder, new_folder
 from kraftlog.codec.encode import compression_type
 from kraftlog.codec.options import NO_BOUND, READ_COMMITTED, READ_UNCOMMITTED, ReadOptions
 from kraftlog.disk.disk import disk
-from kraftlog.disk.durable import UNFINISHED, write_file
+from kraftlog.disk.durable import write_file
 from kraftlog.disk.remote_path import local_path
 from kraftlog.errors import Fault
 from kraftlog.layout.discover import LogPaths
-from kraftlog.layout.log_directory import refuse_inside
 from kraftlog.layout.names import PARTITION_METADATA
 from kraftlog.layout.segment import Segment
 from kraftlog.log_store.errors import InvalidTopicError
@@ -203,14 +203,10 @@ def extract_log(
     codec = None if compression is None else compression_type(compression)
     notes = list(log.lines.notes(heals=options.heal))
     groups = chosen_partitions(log, rename, options, notes, is_chosen=is_chosen)
-    _check_target(target, log)
-    temporary = target.with_name(target.name + UNFINISHED)
+    check_new_folder(target, log.folders)
     done = Extract(notes=notes)
     note_unreadable(log.found, done.faults, strict=options.strict)
-    if disk().entry(temporary) is not None:
-        raise ValueError(f"{temporary} exists: another extract is writing it, or was interrupted; then remove it")
-    disk().make_folder(temporary)
-    try:
+    with new_folder(target) as temporary:
         for (topic, partition), group in groups.items():
             change = None if redaction is None else redaction.records
             batches = ExtractedBatches(group, options, codec, on_progress, change)
@@ -223,7 +219,7 @@ def extract_log(
                 leader_epoch=FIRST_EPOCH if is_renamed else None,
             )
             if disk().entry(folder) is not None and not is_renamed:
-                _copy_topic_id(group[0], folder)
+                copy_topic_id(group[0], folder)
             done.partitions.append(
                 ExtractedPartition(topic, partition, group[0].topic or "", written, dict(batches.open_producers))
             )
@@ -232,12 +228,6 @@ def extract_log(
         ends = {(one.topic, one.partition): one.written.end_offset for one in done.partitions if one.written.end_offset}
         if ends:
             record_recovery_points(temporary, ends)
-        disk().sync_folder(temporary)
-        disk().rename(temporary, target)
-        disk().sync_folder(target.absolute().parent)
-    except BaseException:
-        disk().remove_tree(temporary)
-        raise
     done.notes += [] if redaction is None else redaction.notes()
     return done
 
@@ -272,17 +262,8 @@ def chosen_partitions(
     return partitions
 
 
-def _check_target(target: Path, log: Log) -> None:
-    there = disk().entry(target)
-    if there is not None and not there.is_dir:
-        raise ValueError(f"{target} is not a folder; choose a new or empty one")
-    held = sorted(entry.name for entry in disk().entries(target)) if there is not None else []
-    if held:
-        raise ValueError(f"{target} holds {held[0]}; choose a new or empty folder")
-    refuse_inside(target, log.folders)
-
-
-def _copy_topic_id(segment: Segment, folder: Path) -> None:
+def copy_topic_id(segment: Segment, folder: Path) -> None:
+    """Copy ``partition.metadata``, if there is one, to another folder of the partition."""
     path = segment.folder / PARTITION_METADATA
     if disk().entry(path) is not None:
         write_file(folder / PARTITION_METADATA, disk().read_bytes(path))

@@ -17,10 +17,10 @@ import click
 from kraftlog.disk.disk import disk
 from kraftlog.disk.durable import new_file
 from kraftlog.disk.remote_path import LogPath
+from kraftlog.disk.writing import AppendedFile
 from kraftlog.layout.log_directory import refuse_inside
 
 if TYPE_CHECKING:
-    from kraftlog.disk.writing import WritableFile
     from kraftlog.types import Buffer
 
 STANDARD_OUTPUT = "-"
@@ -155,7 +155,7 @@ def open_target(output: str | None, *, force: bool, is_paged: bool = False) -> I
     check_target(path, (), force=force)
     with (
         disk().create(path) if is_device(path) else new_file(path) as file,
-        io.BufferedWriter(cast(io.RawIOBase, _Appending(file))) as buffered,
+        io.BufferedWriter(cast(io.RawIOBase, AppendedFile(file))) as buffered,
     ):
         yield buffered
 
@@ -176,17 +176,3 @@ class _Terminal(io.RawIOBase):
         written = self._pipe.write(data)
         self._pipe.flush()
         return written
-
-
-class _Appending(io.RawIOBase):
-    """A ``WritableFile`` as Python's own files are; it stays open when this is closed."""
-
-    def __init__(self, file: WritableFile) -> None:
-        self._file = file
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Buffer) -> int:
-        self._file.append(data)
-        return memoryview(data).nbytes

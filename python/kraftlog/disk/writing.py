@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import io
 import os
 import shutil
 from contextlib import suppress
@@ -203,3 +204,19 @@ def _give(fd: int, folder: Path) -> None:
     owner, own = folder.stat(), os.fstat(fd)
     if os.geteuid() == 0 and (owner.st_uid, owner.st_gid) != (own.st_uid, own.st_gid):
         os.fchown(fd, owner.st_uid, owner.st_gid)
+
+
+class AppendedFile(io.RawIOBase):
+    """A ``WritableFile`` in the form of Python's own files; it stays open when this is closed."""
+
+    def __init__(self, file: WritableFile) -> None:
+        self._file = file
+
+    def writable(self) -> bool:
+        """Return True."""
+        return True
+
+    def write(self, data: Buffer) -> int:
+        """Append data."""
+        self._file.append(data)
+        return memoryview(data).nbytes

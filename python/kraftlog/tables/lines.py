@@ -21,6 +21,8 @@ from kraftlog.topics import CLUSTER_METADATA
 if TYPE_CHECKING:
     from kraftlog.metadata_log.image_at import ImageAt
 
+_STATE_COLUMNS = ["topic_id", "partition_id", "leader", "leader_epoch", "isr"]
+
 
 class Lines:
     """The partitions among files, and the files of the chosen replica of each partition.
@@ -61,6 +63,10 @@ class Lines:
     def leader_of(self, partition: Partition) -> int | None:
         """Return the node id of the leader, -1 where there is none; None where no metadata log has the partition."""
         return self._metadata.named_leader_of(partition.replicas)
+
+    def leader_epoch_of(self, partition: Partition) -> int | None:
+        """Return the leader epoch of a partition; None where no metadata log among the files has the partition."""
+        return self._metadata.leader_epoch_of(partition.replicas)
 
     def min_insync_replicas_of(self, partition: Partition) -> int:
         """Return ``min.insync.replicas`` of a partition from the metadata log; the brokers' own files may differ."""
@@ -173,6 +179,7 @@ class _State(NamedTuple):
     """The last state of a partition in the metadata log."""
 
     leader: int
+    leader_epoch: int
     isr: frozenset[int]
     min_insync_replicas: int
 
@@ -204,6 +211,11 @@ class _Metadata:
         """Return what the metadata log says of a partition's leader, -1 where there is none; None where it has none."""
         state = self._state_of(replicas)
         return None if state is None else state.leader
+
+    def leader_epoch_of(self, replicas: Sequence[Replica]) -> int | None:
+        """Return the leader epoch of a partition; None where the metadata log does not have the partition."""
+        state = self._state_of(replicas)
+        return None if state is None else state.leader_epoch
 
     def isr_of(self, replicas: Sequence[Replica]) -> frozenset[int] | None:
         """Return the node ids of the in-sync replicas; None if they are unknown."""
@@ -246,10 +258,10 @@ class _Metadata:
         tables = image.tables(["TopicRecord", "PartitionRecord", "ConfigRecord"])
         names = {row["topic_id"]: row["name"] for row in tables["TopicRecord"].select(["topic_id", "name"]).to_pylist()}
         found: dict[tuple[str | None, int | None], _State] = {}
-        rows = tables["PartitionRecord"].select(["topic_id", "partition_id", "leader", "isr"]).to_pylist()
+        rows = tables["PartitionRecord"].select(_STATE_COLUMNS).to_pylist()
         least = min_isr(tables["ConfigRecord"], pa.array([names.get(row["topic_id"]) for row in rows], pa.string()))
         for row, needed in zip(rows, least.tolist(), strict=True):
-            state = _State(row["leader"], frozenset(row["isr"]), needed)
+            state = _State(row["leader"], row["leader_epoch"], frozenset(row["isr"]), needed)
             for of in (uuid_text(row["topic_id"]), names.get(row["topic_id"])):
                 found[of, row["partition_id"]] = state
         return found

@@ -1,0 +1,199 @@
+"""The loss ledger: records that only a lost line holds, a replica whose history the cluster has left.
+
+An unclean election, or one while a leader was alone, leaves them on the disk of the broker that had them, until it
+returns and truncates its log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from kraftlog._native.scanner import CONTROL_BIT, HEADER_DTYPE
+from kraftlog.audit.evidence import Evidence
+from kraftlog.audit.finding import Finding, FindingCode, Severity
+from kraftlog.audit.replicas import LAST_OFFSET, local_replicas, name_of, segments_within
+from kraftlog.codec.headers import Headers, last_offsets
+from kraftlog.layout.names import printable
+from kraftlog.read.held_offsets import OffsetSet, Stretch
+from kraftlog.read.log_pass import Pass
+from kraftlog.read.partitions import Partition, Replica
+from kraftlog.read.replica_checkpoints import ReplicaCheckpoints
+from kraftlog.read.segment_reader import segment_headers
+from kraftlog.tables.commands import of_partition
+from kraftlog.tables.lines import Lines
+
+_PRECONDITION = (
+    "The log directories of that broker and, if a metadata log is among the files, of the leader are given; leader "
+    "epochs (message format 2) show that the histories part at an offset where the leader has a batch, or ends; the "
+    "leader has no batch with the same contents, or of the same producer, epoch and sequence."
+)
+
+_PLACE = ("base_offset", "batch_length", "crc")
+_SEQUENCE = ("producer_id", "producer_epoch", "base_sequence")
+
+LOST_COMMITTED_RECORDS = FindingCode(
+    "lost_committed_records",
+    Severity.ERROR,
+    "An election lost records that were committed: producers with acks=all were told that they are safe.",
+    f"{_PRECONDITION} A metadata log names the leader, and the records are before the high watermark in the other "
+    "broker's replication-offset-checkpoint.",
+)
+LOST_RECORDS = FindingCode(
+    "lost_records",
+    Severity.NOTE,
+    "Only a broker that does not lead has these records; it truncates them when it returns. Producers with acks=1, or "
+    "since the last checkpoint of the high watermark, may have been told that they were written.",
+    _PRECONDITION,
+)
+
+
+@dataclass(frozen=True)
+class LostRecords:
+    """What a replica holds, and the line of its partition does not.
+
+    Attributes
+    ----------
+    replica : Replica
+        Holds the records.
+    line : Replica
+        The chosen replica.
+    parts_at : int
+        The offset at which their histories part.
+    stretches : tuple of Stretch
+        Offsets of batches, in order.
+    records_count : int
+        Number of records, without markers.
+    committed_until : int
+        The high watermark of the replica: records before it were committed; 0 if it is unknown.
+    committed_count : int
+        Number of records before it.
+    """
+
+    replica: Replica
+    line: Replica
+    parts_at: int
+    stretches: tuple[Stretch, ...]
+    records_count: int
+    committed_until: int
+    committed_count: int
+
+    @property
+    def offsets(self) -> Stretch:
+        """All offsets, from the first to the last one."""
+        return Stretch(self.stretches[0].first_offset, self.stretches[-1].end_offset)
+
+
+def lost_records(evidence: Evidence) -> Iterator[LostRecords]:
+    """Return the records of lost lines, each once, by partition; the last part of each log is read."""
+    for partition in evidence.lines.partitions:
+        replicas = local_replicas(partition)
+        if len(replicas) > 1:
+            yield from _of_partition(partition, replicas, evidence.lines, evidence.checkpoints, evidence.read)
+
+
+def lost_lines(evidence: Evidence) -> Iterator[Finding]:
+    """Return what lost lines hold."""
+    for lost in lost_records(evidence):
+        first = lost.replica.segments[0]
+        counts = (
+            (LOST_COMMITTED_RECORDS, lost.committed_count),
+            (LOST_RECORDS, lost.records_count - lost.committed_count),
+        )
+        for code, count in counts:
+            if count:
+                yield Finding(
+                    code,
+                    _known(lost, count, is_committed=code is LOST_COMMITTED_RECORDS),
+                    first.topic,
+                    first.partition,
+                    lost.offsets.first_offset,
+                    lost.replica.node_id,
+                    printable(str(lost.replica.folder)),
+                    evidence.command("audit", *of_partition(first.topic, first.partition), "--loss-ledger", "ledger"),
+                )
+
+
+def _known(lost: LostRecords, count: int, *, is_committed: bool) -> str:
+    first, end = lost.offsets
+    records = "1 record" if count == 1 else f"{count} records"
+    where = f"before its high watermark {lost.committed_until}, " if is_committed else ""
+    return (
+        f"{name_of(lost.replica)} alone has {records} {where}at offsets {first} to {end - 1} until leader epoch "
+        f"{lost.replica.end.last_epoch}; it parts from {name_of(lost.line)} at offset {lost.parts_at}"
+    )
+
+
+def _of_partition(
+    partition: Partition, replicas: Sequence[Replica], lines: Lines, checkpoints: ReplicaCheckpoints, read: Pass
+) -> Iterator[LostRecords]:
+    line, *others = replicas
+    leader, leader_epoch = lines.leader_of(partition), lines.leader_epoch_of(partition)
+    is_led = leader is not None and leader >= 0
+    if is_led and line.node_id != leader:
+        return  # the leader's files are not given: it may have the records
+    listed: list[Headers] = []
+    for one in sorted(others, key=lambda one: one.end, reverse=True):
+        parts_at = one.agrees_until(line)
+        is_newer = is_led and leader_epoch is not None and one.end.last_epoch >= leader_epoch
+        if parts_at is None or parts_at >= one.end.end_offset or is_newer:
+            continue  # a newer one was read while the leader went on
+        # read before the log, which may be truncated meanwhile
+        committed_until = (checkpoints.high_watermark(one) or 0) if is_led else 0
+        own = Stretch(max(parts_at, one.start_offset), one.end.end_offset)
+        batches = _tail(one, own.first_offset, read)
+        batches = _apart_from(line, parts_at, batches, read)
+        for others_batches in listed:  # those of another lost line are listed once
+            batches = batches[~_is_in(batches, others_batches, _PLACE)]
+        listed.append(batches)
+        is_record = batches["attributes"] & CONTROL_BIT == 0
+        if not is_record.any():
+            continue
+        is_committed = is_record & (last_offsets(batches) < committed_until)
+        stretches = OffsetSet(batches["base_offset"], last_offsets(batches) + 1).within(*own)
+        records, committed = (int(batches["records_count"][some].sum()) for some in (is_record, is_committed))
+        yield LostRecords(one, line, parts_at, tuple(stretches), records, committed_until, committed)
+
+
+def _tail(replica: Replica, start_offset: int, read: Pass) -> Headers:
+    """Return the intact batches of a replica that begin at or after an offset."""
+    blocks = [np.empty(0, HEADER_DTYPE), *_intact(replica, start_offset, read)]
+    return np.concatenate(blocks)
+
+
+def _intact(replica: Replica, start_offset: int, read: Pass) -> Iterator[Headers]:
+    for segment in segments_within(replica, start_offset, LAST_OFFSET):
+        for headers in segment_headers(segment, read.faults, check_crc=True):
+            yield headers[(headers["crc_ok"] != 0) & (headers["magic"] >= 2) & (headers["base_offset"] >= start_offset)]
+
+
+def _apart_from(line: Replica, parts_at: int, batches: Headers, read: Pass) -> Headers:
+    """Return batches without those that the line has as well, at the same place or as a producer has sent them again.
+
+    Without a batch at the offset where histories part, its cleaner may have removed whole leader epochs that the other
+    replica has: then it cannot be told what was lost, and nothing is returned.
+    """
+    is_lost = np.ones(len(batches), bool)
+    is_known = line.end.end_offset == parts_at
+    for headers in _intact(line, parts_at, read):
+        is_known |= bool((headers["base_offset"] == parts_at).any())
+        is_lost &= ~_is_in(batches, headers, _PLACE)
+        is_sequenced = (batches["producer_id"] >= 0) & (batches["base_sequence"] >= 0)
+        is_lost &= ~(is_sequenced & _is_in(batches, headers, _SEQUENCE))
+    return batches[is_lost & is_known]
+
+
+def _is_in(batches: Headers, others: Headers, fields: Sequence[str]) -> npt.NDArray[np.bool_]:
+    """Return which batches have the same values of some fields as one of the others."""
+    first = fields[0]
+    found = np.isin(batches[first], others[first])
+    if not found.any():
+        return found
+    near = others[np.isin(others[first], batches[first][found])]
+    known = set(zip(*(near[name].tolist() for name in fields), strict=True))
+    rows = np.flatnonzero(found)
+    found[rows] = [one in known for one in zip(*(batches[name][rows].tolist() for name in fields), strict=True)]
+    return found
