@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -116,6 +117,11 @@ class Node:
         with self._process as process:
             process.kill()
             process.wait(STOP_LIMIT)
+
+    def freeze(self) -> None:
+        """Stop the process, which keeps its connections and its memory."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
 
     def output(self) -> str:
         """Read what Kafka has said so far: its warnings and errors."""

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, NewTopic
 from jvm import Jvm
@@ -74,6 +74,7 @@ class Cluster:
             self.nodes[node] = Node(jvm, folder, port, properties)
         self._servers = ",".join(f"127.0.0.1:{ports[node]}" for node in BROKERS)
         self.running: set[int] = set()
+        self.frozen: set[int] = set()
 
     def start(self, *nodes: int) -> None:
         """Start nodes, those of a restarted cluster in this order."""
@@ -85,7 +86,12 @@ class Cluster:
         """Kill nodes with SIGKILL."""
         for node in nodes:
             self.running.discard(node)
+            self.frozen.discard(node)
             self.nodes[node].kill()
+
+    def kill_all(self) -> None:
+        """Kill everything, also nodes that are frozen."""
+        self.kill(*self.running, *self.frozen)
 
     @property
     def brokers(self) -> set[int]:
@@ -98,13 +104,19 @@ class Cluster:
         try:
             yield
         finally:
-            self.kill(*list(self.running))
+            self.kill_all()
 
     def create(self, topic: str, partitions: int) -> None:
         """Create a topic on all brokers."""
         created = NewTopic(topic, num_partitions=partitions, replication_factor=len(BROKERS))
         # as long as the controller does not know all brokers, it refuses
         self._wait(lambda: self._admin.create_topics([created])[topic].result(LIMIT))
+
+    def freeze(self, node: int) -> None:
+        """Stop a node with SIGSTOP: it seems dead, until it is killed."""
+        self.nodes[node].freeze()
+        self.frozen.add(node)
+        self.running.discard(node)
 
     def forbid_unclean_elections(self) -> None:
         """Let only replicas in sync lead, from the next start of the controller on."""
@@ -119,15 +131,31 @@ class Cluster:
         """Return the leaders when each partition has one that runs."""
         return self._wait(lambda: self.leaders(topic), lambda found: set(found.values()) <= self.running)
 
-    def produce(self, topic: str, partition: int, values: list[bytes]) -> int:
-        """Send records that the leader alone has to have, and return how many it has acknowledged."""
-        settings = {"bootstrap.servers": self._servers, "acks": 1, "linger.ms": 0, "message.timeout.ms": 30_000}
-        producer = Producer(settings)
-        done: list[KafkaError | None] = []
+    def wait_until_all_are_in_sync(self, topic: str) -> None:
+        """Wait until each partition has all brokers in sync."""
+
+        def in_sync() -> set[int]:
+            partitions = self._admin.list_topics(topic, timeout=10).topics[topic].partitions
+            return {len(partition.isrs) for partition in partitions.values()}
+
+        self._wait(in_sync, lambda found: found == {len(BROKERS)})
+
+    def produce(
+        self, topic: str, partition: int, values: list[bytes], *, acks: int = 1, is_idempotent: bool = False
+    ) -> list[bytes]:
+        """Send records, each as a batch, and return those that were acknowledged; with ``acks`` 1 by the leader."""
+        settings = {"bootstrap.servers": self._servers, "acks": acks, "linger.ms": 0, "message.timeout.ms": 30_000}
+        producer = Producer({**settings, "enable.idempotence": is_idempotent})
+        done: list[bytes] = []
+
+        def note(error: KafkaError | None, message: Message) -> None:
+            if error is None:
+                done.append(message.value())
+
         for value in values:
-            producer.produce(topic, value, partition=partition, on_delivery=lambda error, _: done.append(error))
-            producer.flush(35)  # a batch of each
-        return done.count(None)
+            producer.produce(topic, value, partition=partition, on_delivery=note)
+            producer.flush(35)
+        return done
 
     def consume(self, topic: str, partition: int) -> Seen:
         """Return what a consumer is given of a partition, to its high watermark."""

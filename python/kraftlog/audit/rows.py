@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 
 from kraftlog.audit.audit import findings
 from kraftlog.audit.evidence import Evidence
 from kraftlog.audit.finding import Finding
+from kraftlog.schema import FINDINGS
 from kraftlog.stream import rows_of
 from kraftlog.tables.read import Read
 
@@ -19,16 +21,13 @@ def finding_rows(read: Read) -> Iterator[pa.RecordBatch]:
     read.notes.extend(evidence.lines.metadata_notes)
     each = findings(evidence)
     if each:
-        columns = [pa.array([_value(one, field.name) for one in each], field.type) for field in read.schema]
+        rows = [row_of(one) for one in each]
+        columns = [pa.array([row[field.name] for row in rows], field.type) for field in read.schema]
         yield rows_of(columns, read.schema, len(each))
 
 
-def _value(one: Finding, column: str) -> object:
-    match column:
-        case "code":
-            return one.code.name
-        case "severity":
-            return str(one.code.severity)
-        case "meaning":
-            return one.code.meaning
-    return getattr(one, column)
+def row_of(finding: Finding) -> dict[str, Any]:
+    """Return a finding as a row of the table, with the columns on request."""
+    code = finding.code
+    row = {"code": code.name, "severity": str(code.severity), "meaning": code.meaning}
+    return {name: row.get(name, getattr(finding, name, None)) for name in (*FINDINGS.shown, *FINDINGS.on_request)}

@@ -20,6 +20,12 @@ from kraftlog.tables.open_log import open as open_log
 @click.command("report")
 @options.PATHS
 @click.option("-o", "--output", type=click.Path(dir_okay=False), help="A file; standard output when left out.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["html", "json"]),
+    help="html, a page; json, the findings. By default as --output ends, or html.",
+)
 @options.FORCE
 @options.WHICH
 @click.option("--now", type=options.Timestamp(), help="The time that ages are counted to; by default the clock's.")
@@ -28,6 +34,7 @@ from kraftlog.tables.open_log import open as open_log
 def command(
     paths: LogPaths,
     output: str | None,
+    form: str | None,
     force: bool,
     topics: tuple[str, ...],
     partitions: tuple[int, ...],
@@ -43,20 +50,22 @@ def command(
     codecs and batch sizes. The page loads nothing and runs no script.
 
     Everything is read once and checked as verify does. The exit code is 1 when something could not be read or does not
-    hold, and the page is written all the same. Titles of findings are printed as well.
+    hold, and the page is written all the same. Titles of findings are printed as well. --format json writes the
+    findings as an object, with those of kraftlog audit as rows.
 
     \b
     Example:
       kraftlog report sample/broker -o report.html
     """  # noqa: D301  (\b keeps the example as it is)
-    if is_standard_output(output) and is_terminal(sys.stdout):
+    is_json = form == "json" or (form is None and str(output).endswith(".json"))
+    if is_standard_output(output) and is_terminal(sys.stdout) and not is_json:
         raise click.UsageError("a page is not for a terminal; give -o report.html")
     log = open_log(paths, topics=topics or None, partitions=partitions or None)
     check_target(output, log.folders, force=force)
     with progress_bar(log.size_in_bytes, wanted=not no_progress) as bar:
         made = report_of(log, each_path(paths), now=now, workers=workers, on_progress=bar)
     with open_target(output, force=force) as file:
-        for piece in made.pieces():
+        for piece in [f"{made.json}\n".encode()] if is_json else made.pieces():
             file.write(piece)
     for note in log.lines.notes(heals=False):
         print(shown(note), file=sys.stderr)

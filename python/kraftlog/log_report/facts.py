@@ -11,6 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kraftlog import schema
+from kraftlog.audit.audit import findings
+from kraftlog.audit.evidence import Evidence
+from kraftlog.audit.finding import Finding
 from kraftlog.check.partitions import Observer
 from kraftlog.codec.options import ReadOptions
 from kraftlog.disk.in_order import in_order
@@ -60,6 +63,8 @@ class Facts:
         None without ``__consumer_offsets``.
     cluster : ClusterFacts or None
         None without a metadata log.
+    audit : list of kraftlog.audit.finding.Finding
+        The findings of ``kraftlog audit``, the worst first.
     waits : dict
         Sentences of the table ``waits``, of the first partitions with open transactions.
     """
@@ -77,6 +82,7 @@ class Facts:
     groups: GroupLags | None = None
     cluster: ClusterFacts | None = None
     has_transaction_state: bool = False
+    audit: list[Finding] = field(default_factory=list)
     waits: dict[tuple[str | None, int | None], str] = field(default_factory=dict)
 
     @property
@@ -146,6 +152,11 @@ def collect(
         facts.groups = _groups(segments, ends, found, states)
     facts.cluster = cluster_facts(segments, found)
     facts.add_other(found)
+    audit = Pass(OPTIONS)
+    facts.audit = findings(Evidence(log.found, audit, now, paths))
+    facts.add_other(
+        [fault for fault in audit.faults if fault.error not in facts.faults]
+    )  # the check reads all replicas
     return facts
 
 

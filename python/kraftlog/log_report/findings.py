@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import PurePath
 
+from kraftlog.log_report.audit_findings import audit_findings
 from kraftlog.log_report.cluster_findings import cluster_findings
 from kraftlog.log_report.facts import Facts
 from kraftlog.log_report.finding import SEVERITIES, Finding, counted
@@ -17,6 +18,7 @@ from kraftlog.topics import CLUSTER_METADATA, CONSUMER_OFFSETS, TRANSACTION_STAT
 def findings(facts: Facts) -> list[Finding]:
     """Return all findings, errors first."""
     found = [*log_findings(facts), *transaction_findings(facts), *group_findings(facts), *cluster_findings(facts)]
+    found += audit_findings(facts, {one.kind for one in found})
     return sorted(found, key=lambda one: SEVERITIES.index(one.severity))
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
+from dataclasses import asdict
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
+from kraftlog.audit.rows import row_of
 from kraftlog.disk.durable import new_file
 from kraftlog.disk.remote_path import AnyPath, PathLike, StorageOptions, log_path
 from kraftlog.layout.discover import LogPaths, each_path
@@ -58,6 +61,22 @@ class Report:
     def html(self) -> str:
         """The page."""
         return b"".join(self.pieces()).decode()
+
+    @property
+    def json(self) -> str:
+        """The findings as a JSON object, with the verdict and all rows of the table ``findings``."""
+        rows = [row_of(one) for one in self.facts.audit]
+        return json.dumps(
+            {
+                "verdict": self.verdict,
+                "has_faults": self.has_faults,
+                "now": datetime.fromtimestamp(self.facts.now / 1000, UTC).isoformat(),
+                "paths": list(self.facts.paths),
+                "findings": [asdict(one) for one in self.findings],
+                "audit": rows,
+            },
+            indent=2,
+        )
 
     def pieces(self) -> Iterator[bytes]:
         """Return the page as UTF-8, piece by piece."""
