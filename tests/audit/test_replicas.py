@@ -214,3 +214,41 @@ def test_records_are_compared_in_pieces(tmp_path: Path, monkeypatch: pytest.Monk
     (row,) = codes(first, other).values()
     assert (row["code"], row["offset"]) == ("replicas_differ", 1)
     assert row["known"].startswith("38 records differ ")
+
+
+def test_records_of_cleaned_batches_show_that_a_cleaner_was_there(tmp_path: Path):
+    """Its checkpoint may be older: what is missing before such a batch was removed."""
+    whole = [f"v{number}" for number in range(6)]
+    end = batch(8, 0, "i")
+    first = replica(tmp_path / "1", (0, [batch(0, 0, *whole), batch(6, 0, "g", "h"), end]))
+    last = filtered_batch(batch(6, 0, "g", "h"), np.array([False, True]), None, decompressor(1 << 20))
+    assert codes(first, replica(tmp_path / "2", (0, [last, end]))) == {}
+    without = replica(tmp_path / "3", (0, [_cleaned(whole, {3})]), (8, [end]))
+    assert "(2 in all)" in codes(first, without)["follower_lacks_records"]["known"]
+
+
+def test_batches_of_other_sizes_are_compared_by_record(tmp_path: Path):
+    """A batch of one replica begins in a segment of the other, and ends in the next one."""
+    first = replica(tmp_path / "1", (0, [batch(0, 0, "a", "b")]), (2, [batch(2, 0, "c", "d")]), (4, [batch(4, 0, "e")]))
+    other = replica(tmp_path / "2", (0, [batch(0, 0, "a", "b", "c", "d")]), (4, [batch(4, 0, "e")]))
+    assert codes(first, other) == {}
+    third = replica(tmp_path / "3", (0, [batch(0, 0, "a", "b", "c", "D")]), (4, [batch(4, 0, "e")]))
+    assert codes(first, third)["replicas_differ"]["offset"] == 3
+
+
+def test_each_record_that_differs_is_counted(tmp_path: Path):
+    """Each in another column."""
+    batches = [batch(number, 0, "v", producer_id=7, producer_epoch=0, base_sequence=number) for number in range(4)]
+    others = [*batches]
+    others[1] = batch(1, 0, "other", producer_id=7, producer_epoch=0, base_sequence=1)
+    others[2] = batch(2, 0, "v", producer_id=7, producer_epoch=0, base_sequence=2, timestamp_ms=5)
+    joined = [b"".join(some) for some in (batches, others)]
+    first, other = (replica(tmp_path / str(number), (0, [data])) for number, data in enumerate(joined))
+    assert codes(first, other)["replicas_differ"]["known"].startswith("2 records differ ")
+
+
+def test_batches_without_leader_epochs_are_not_compared(tmp_path: Path):
+    """No leader has appended them; a tool may have written both."""
+    first = replica(tmp_path / "1", (0, [batch(0, -1, "a"), batch(1, -1, "b")]))
+    other = replica(tmp_path / "2", (0, [batch(0, -1, "x"), batch(1, -1, "b")]))
+    assert codes(first, other) == {}

@@ -37,7 +37,7 @@ from kraftlog.tables.record_rows import record_rows
 
 SHOWN = 3  # ranges of offsets in a sentence
 DECODED_AT_ONCE = 4 << 20  # bytes of batches that differ
-FIELDS = ("base_offset", "batch_length", "crc", "magic", "partition_leader_epoch")  # equal ones are the same batch
+FIELDS = ("base_offset", "batch_length", "crc", "magic")  # equal ones are the same batch
 RECORD_COLUMNS = (
     "offset",
     "partition_leader_epoch",
@@ -365,8 +365,8 @@ class _Pair:
 
     def _lack(self, one: _Batches, offsets: OffsetSet) -> None:
         if one.cleaned_until is not None:
-            found = offsets.within(max(self._start, one.cleaned_until), self._until)
-            self._lacking[one] = [each for each in self._lacking[one] if each.end_offset > one.cleaned_until] + found
+            known = [*self._lacking[one], *offsets.within(self._start, self._until)]
+            self._lacking[one] = [each for each in known if each.end_offset > one.cleaned_until]
 
     def _decode(self, stretch: Stretch) -> None:
         """Compare the records that both replicas have."""
