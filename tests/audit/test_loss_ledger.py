@@ -203,3 +203,23 @@ def test_damage_of_a_lost_line_is_a_fault(tmp_path: Path):
     done = write_loss_ledger(kraftlog.open([line, other]), tmp_path / "ledger")
     assert values(tmp_path / "ledger") == [b"b", b"d"]
     assert {fault.error for fault in done.faults} == {"bad_crc"}
+
+
+def test_transactions_of_a_lost_line_keep_their_markers(tmp_path: Path):
+    """A marker follows a batch that was sent again, which is left out."""
+    sent = {"producer_id": 9, "producer_epoch": 0, "is_transactional": True}
+    again = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 5}
+    marker = bytearray(
+        kraftlog.encode_marker("COMMIT", producer_id=9, producer_epoch=0, base_offset=4, timestamp_ms=1).to_pybytes()
+    )
+    marker[12:16] = (2).to_bytes(4, "big")  # the leader epoch, which the checksum does not cover
+    lost = [batch(1, 2, "b", base_sequence=0, **sent), batch(2, 2, "c", **again), batch(3, 2, "d"), bytes(marker)]
+    line = replica(tmp_path / "1", (0, [batch(0, 1, "a"), batch(1, 4, "c", **again)]))
+    other = replica(tmp_path / "2", (0, [batch(0, 1, "a"), *lost]))
+    (folder,) = write_loss_ledger(kraftlog.open([line, other]), tmp_path / "ledger").folders
+    log = kraftlog.open(folder)
+    rows = log.records(["offset", "value"], isolation_level="read_committed").to_table().to_pylist()
+    assert rows == [{"offset": 1, "value": b"b"}, {"offset": 3, "value": b"d"}]
+    assert list(log.verify()) == []
+    table = pq.read_table(tmp_path / "ledger" / LEDGER_FILE, columns=["value", "transaction_state"]).to_pylist()
+    assert [(row["value"], row["transaction_state"]) for row in table] == [(b"b", "committed"), (b"d", None)]

@@ -155,6 +155,14 @@ def test_what_a_cleaner_may_have_removed_is_not_missing(tmp_path: Path, checkpoi
     assert codes(first, without) == {}
 
 
+def test_what_is_missing_after_a_cleaner_counts(tmp_path: Path):
+    batches = [batch(number, 0, f"v{number}") for number in range(12)]
+    first = replica(tmp_path / "1", (0, batches))
+    cleaned = {CLEANED: "0\n1\norders 0 7\n"}
+    without = replica(tmp_path / "2", (0, batches[:5] + batches[9:]), checkpoints=cleaned)
+    assert "with offsets 7 to 8 (2 in all)" in codes(first, without)["follower_lacks_records"]["known"]
+
+
 def test_records_that_retention_has_deleted_are_not_missing(tmp_path: Path):
     batches = [batch(number, 0, f"v{number}") for number in range(12)]
     first = replica(tmp_path / "1", (0, batches))
@@ -252,3 +260,6 @@ def test_batches_without_leader_epochs_are_not_compared(tmp_path: Path):
     first = replica(tmp_path / "1", (0, [batch(0, -1, "a"), batch(1, -1, "b")]))
     other = replica(tmp_path / "2", (0, [batch(0, -1, "x"), batch(1, -1, "b")]))
     assert codes(first, other) == {}
+    first = replica(tmp_path / "3", (0, [batch(0, -1, "a"), batch(1, 0, "b")]))
+    other = replica(tmp_path / "4", (0, [batch(0, -1, "x"), batch(1, 0, "y")]))
+    assert codes(first, other)["replicas_differ"]["known"].startswith("1 record differs ")
