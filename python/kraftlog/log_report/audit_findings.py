@@ -8,6 +8,8 @@ from itertools import groupby
 from kraftlog.log_report.facts import Facts
 from kraftlog.log_report.finding import DETAILS, SHOWN, Finding, place
 
+_OF_REPORT = ("open_transaction", "hanging_transaction")  # the report's own findings cover all of them
+
 
 def audit_findings(facts: Facts, kinds: Collection[str]) -> Iterator[Finding]:
     """Return the findings of the audit.
@@ -20,7 +22,7 @@ def audit_findings(facts: Facts, kinds: Collection[str]) -> Iterator[Finding]:
     """
     for code, group in groupby(facts.audit, key=lambda one: one.code):
         each = list(group)
-        if code.name in kinds:
+        if code.name in kinds or code.name in _OF_REPORT:
             continue
         places = list(dict.fromkeys(place(one.topic, one.partition) for one in each))
         commands = dict.fromkeys(one.next_command for one in each if one.next_command is not None)
