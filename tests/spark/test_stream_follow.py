@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import fsspec
+import pyarrow as pa
 import pytest
 
 import kraftlog
@@ -90,9 +91,57 @@ def test_a_bad_batch_at_the_end_is_waited_for(tmp_path: Path):
     assert queries[1].run() == [5]
 
 
+@pytest.mark.parametrize("level", ["read_uncommitted", "read_committed"])
+@pytest.mark.parametrize("ending", [b"", bytes(20), None])
+def test_bad_batches_at_the_end_are_waited_for(tmp_path: Path, level: str, ending: bytes | None):
+    """However many there are, also before a batch that is torn; only batches that may be bad are read for that."""
+    log = GrowingPartition(tmp_path)
+    log.append(2)
+    for _ in range(3):
+        log.append(3)
+    log.append(1)
+    good = log.segment.read_bytes()
+    ends = [*log.model.boundaries[1:5], len(good)]
+    bad = bytearray(good)
+    for end in ends[1:4]:
+        bad[end - 1] ^= 1
+    bad = bad[: ends[3]] + (good[ends[3] : ends[3] + 30] if ending is None else ending)
+    log.segment.write_bytes(bad)
+    query = Query(tmp_path, isolationLevel=level)
+    assert query.run() == [0, 1]
+    log.segment.write_bytes(good)
+    assert query.run() == list(range(2, 12))
+
+
+@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="counts bytes as Linux does")
+@pytest.mark.parametrize("level", ["read_uncommitted", "read_committed"])
+def test_the_driver_reads_headers(tmp_path: Path, level: str):
+    """Of batches as producers send them by default, not a tenth of the bytes that were appended."""
+
+    def read_bytes() -> int:
+        return int(Path("/proc/self/io").read_text().partition("rchar: ")[2].split()[0])
+
+    (tmp_path / "orders-0").mkdir()
+    log = tmp_path / "orders-0" / f"{0:020d}.log"
+    values = pa.table({"value": [b"%01000d" % number for number in range(16)]})
+    query, written = None, 0
+    for look in range(3):
+        batches = [
+            kraftlog.encode(values, base_offset=(look * 1000 + number) * 16, timestamp_ms=1).to_pybytes()
+            for number in range(1000)
+        ]
+        with log.open("ab") as file:
+            written += file.write(b"".join(batches))
+        query = query or Query(tmp_path, isolationLevel=level)
+        before = read_bytes()
+        assert query.latest() == {("orders", 0): (look + 1) * 16_000}
+        assert read_bytes() - before < len(batches) * 16_000 / 10
+    assert written > 40_000_000
+
+
 @pytest.mark.sweep(6)
 @pytest.mark.parametrize("level", ["read_uncommitted", "read_committed"])
-@pytest.mark.parametrize("field", [8, 16, 70])  # of a batch: its length, its magic, a byte of its records
+@pytest.mark.parametrize("field", [8, 16, 23, 70])  # of a batch: length, magic, last_offset_delta, a byte of records
 @pytest.mark.parametrize("limit", [3, 40, None])
 def test_damage_hides_nothing_else(tmp_path: Path, level: str, field: int, limit: int | None):
     log = GrowingPartition(tmp_path)
@@ -110,6 +159,7 @@ def test_damage_hides_nothing_else(tmp_path: Path, level: str, field: int, limit
     for batch in (6, 30):
         damaged[log.model.boundaries[batch] + field] ^= 0x55
     first.write_bytes(damaged)
+    assert query.latest() == {ORDERS: log.model.next_offset}
     while query.start != as_json(query.latest()):
         query.run(limit)
     expected = kraftlog.open(tmp_path).records(["offset"], isolation_level=level).to_table()["offset"].to_pylist()

@@ -22,6 +22,7 @@ from kraftlog.read.segment_reader import segment_headers
 from kraftlog.transactions.metadata_columns import Stretch
 from kraftlog.transactions.metadata_fold import MetadataTransactionFold
 from kraftlog.transactions.producer import TransactionFold
+from kraftlog.types import InputFile
 
 REMEMBERED_BYTES = 64 << 20  # before the end of a segment, from where on its batches are remembered
 
@@ -180,8 +181,8 @@ class GrowingLogEnd:
         self._next_offset = max(self._next_offset, segment.base_offset or 0)
         start = self._place.position
         file = disk().open(segment.path, segment.size)
-        for headers in HeaderScan(file, start, check_crc=True).headers():
-            sound = headers[headers["crc_ok"] == 1]
+        for headers in HeaderScan(file, start, check_control=True).headers():
+            sound = _sound(file, headers)
             if len(sound):
                 if isinstance(self._fold, TransactionFold):
                     self._fold.add(sound)
@@ -201,6 +202,31 @@ class GrowingLogEnd:
             return self._next_offset if since is None else min(self._next_offset, since)
         opened = self._fold.open["first_offset"]
         return min(self._next_offset, int(opened[0])) if len(opened) else self._next_offset
+
+
+def _sound(file: InputFile, headers: Headers) -> Headers:
+    """Return the headers of sound batches, of which only some are read.
+
+    The walk verifies markers, and batches that no header follows. The last ones are verified here, down to a sound one,
+    since they may still be being written, and those whose offsets do not ascend: one of their headers is damaged.
+    """
+    sound, last = headers["crc_ok"].copy(), last_offsets(headers)
+    back = np.flatnonzero(last[:-1] >= headers["base_offset"][1:])
+    for at in np.unique(np.concatenate([back, back + 1])):
+        sound[at] = _is_sound(file, headers, at)
+    for at in range(len(headers) - 1, -1, -1):
+        if sound[at] < 0:
+            sound[at] = _is_sound(file, headers, at)
+        if sound[at]:
+            break
+    kept: Headers = headers[sound != 0]
+    return kept
+
+
+def _is_sound(file: InputFile, headers: Headers, at: int) -> bool:
+    position = int(headers["position"][at])
+    found = next(HeaderScan(file, position, position + 1, check_crc=True).headers(1), None)
+    return found is not None and bool(found["crc_ok"][0] == 1)
 
 
 def _batches(headers: Headers) -> list[_Batch]:
