@@ -12,6 +12,7 @@ import pytest
 
 import kraftlog
 from golden_files import GOLDEN
+from growing_log import GrowingPartition
 from kraftlog.spark import read_ranges
 from kraftlog.spark.follow import LogFollower
 from kraftlog.spark.options import parse_request
@@ -119,6 +120,39 @@ def test_folders_of_few_selected_partitions_are_listed_alone(
         assert asked == {"selected/"} | {f"selected/{name}/" for name in listed or ()}
         assert store.listings() <= 2 + len(listed or ())
     assert {f"{topic}-{number}" for topic, number in answer} == (listed or {path.name for path in tmp_path.iterdir()})
+
+
+@pytest.mark.parametrize("level", ["read_uncommitted", "read_committed"])
+@pytest.mark.parametrize("partitions", [2, 7])
+def test_a_stream_that_waits_lists_files(store: ObjectStore, tmp_path: Path, level: str, partitions: int):
+    """It opens those that changed: the number of requests does not depend on the number of partitions."""
+    logs = [GrowingPartition(tmp_path, "orders", number) for number in range(partitions)]
+    for log in logs:
+        log.append(2, 1)
+        log.commit(1)
+    (tmp_path / "recovery-point-offset-checkpoint").write_text("0\n0\n")
+    (tmp_path / "log-start-offset-checkpoint").write_text("0\n0\n")
+    key = f"waits-{level}-{partitions}"
+    uri = store.put(tmp_path, key)
+    options = {"path": uri, "storageOptions": json.dumps(store.options), "columns": "offset", "isolationLevel": level}
+    follower = LogFollower(parse_request({**options, "startingOffsets": "earliest"}, is_streaming=True))
+    ends = [bounds.readable_offset for bounds in follower.bounds().values()]
+    assert ends == [3] * partitions
+    store.forget()
+    assert [bounds.readable_offset for bounds in follower.bounds().values()] == ends
+    assert store.listings() == 1
+    assert {found for _, found, _ in store.requests if ".log" in found} == set()
+    assert len(store.requests) == 5  # the listing, and the size and the bytes of each checkpoint
+    logs[1].append(1, 1)
+    logs[1].commit(1)
+    store.put(tmp_path, key)
+    store.forget()
+    assert [bounds.readable_offset for bounds in follower.bounds().values()] == [3, 5, *ends[2:]]
+    assert {found for _, found, _ in store.requests if ".log" in found} == {f"{key}/orders-1/{0:020d}.log"}
+    store.forget()
+    (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\norders 0 2\n")
+    store.put(tmp_path, key)
+    assert next(iter(follower.bounds().values())).log_start_offset == 2
 
 
 def test_a_message_shows_no_password():

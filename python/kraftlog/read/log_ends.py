@@ -13,7 +13,7 @@ from kraftlog.codec.headers import Headers, last_offsets
 from kraftlog.codec.markers import scan_markers
 from kraftlog.codec.options import NO_BOUND, READ_COMMITTED, ReadOptions
 from kraftlog.disk.disk import disk
-from kraftlog.disk.remote_path import LogPath
+from kraftlog.disk.remote_path import LogPath, RemotePath
 from kraftlog.errors import Fault
 from kraftlog.layout.segment import Segment
 from kraftlog.read.partitions import is_metadata, log_start_offset, opened_before_segment
@@ -104,9 +104,14 @@ class GrowingLogEnd:
         self._place: _Place | None = None
         self._fold: TransactionFold | MetadataTransactionFold = TransactionFold()
         self._next_offset = 0
+        self._group: list[Segment] = []
+        self._bounds: LogBounds | None = None
 
     def bounds(self, group: list[Segment]) -> LogBounds:
         """Read the new data.
+
+        Remote files of unchanged sizes are not read: a file that was replaced is noticed when it grows. Local ones may
+        be truncated and grow again.
 
         Parameters
         ----------
@@ -114,6 +119,8 @@ class GrowingLogEnd:
             The current segments of the partition, in order.
         """
         self.kept_offset = None
+        if group == self._group and self._bounds is not None and isinstance(group[-1].path, RemotePath):
+            return self._bounds
         before = self._place
         index = self._index_in(group)
         if self._remembers and before is not None and self._place is None:
@@ -121,7 +128,8 @@ class GrowingLogEnd:
         for segment in group[index:]:
             self._look_at(segment)
         start = log_start_offset(group, self._options)
-        return LogBounds(start, self._next_offset, max(start, self._last_stable_offset()))
+        self._group, self._bounds = group, LogBounds(start, self._next_offset, max(start, self._last_stable_offset()))
+        return self._bounds
 
     def _index_in(self, group: list[Segment]) -> int:
         """Return the index of the segment at which to continue; for another log, start again."""
