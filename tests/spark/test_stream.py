@@ -12,8 +12,20 @@ import pytest
 import kraftlog
 from golden_files import GOLDEN
 from growing_log import GrowingPartition
+from kraftlog.spark.options import parse_request
+from kraftlog.spark.stream import HAS_READ_LIMITS, KraftlogStreamReader
 from spark_rows import comparable, plain_rows, rows_of
 from streaming_queries import run_to_its_end, until_its_worker_starts
+
+limits_rows = pytest.mark.skipif(not HAS_READ_LIMITS, reason="PySpark 4.1 passes no limits to Python data sources")
+
+
+@pytest.mark.parametrize("name", ["maxOffsetsPerTrigger", "minOffsetsPerTrigger"])
+def test_limits_are_refused_where_spark_passes_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str):
+    monkeypatch.setattr("kraftlog.spark.stream.HAS_READ_LIMITS", False)
+    request = parse_request({"path": str(tmp_path), name: "10"}, is_streaming=True)
+    with pytest.raises(ValueError, match=f"{name}.* need PySpark 4.2"):
+        KraftlogStreamReader(request, None)
 
 
 class Sink:
@@ -84,6 +96,7 @@ def test_all_rows_of_a_log(spark: Any, tmp_path: Path, name: str):
     assert comparable(rows_of(spark.read.parquet(str(tmp_path / "rows")))) == expected
 
 
+@limits_rows
 def test_messages(spark: Any, tmp_path: Path):
     folder = GOLDEN / "groups" / "log"
     options = {"startingOffsets": "earliest", "table": "messages", "maxOffsetsPerTrigger": "40"}
@@ -94,6 +107,7 @@ def test_messages(spark: Any, tmp_path: Path):
     assert comparable(rows_of(spark.read.parquet(str(tmp_path / "rows")))) == expected
 
 
+@limits_rows
 def test_each_row_once_over_restarts(sink: Callable[..., Sink], log: GrowingPartition):
     """With the trigger of this test nothing waits for more offsets to come."""
     query = sink(minOffsetsPerTrigger="100")
@@ -111,6 +125,7 @@ def test_each_row_once_over_restarts(sink: Callable[..., Sink], log: GrowingPart
     assert query.offsets() == [7, 8, 9]
 
 
+@limits_rows
 def test_a_micro_batch_that_failed_is_repeated(sink: Callable[..., Sink], log: GrowingPartition):
     log.append(4)
     log.append(3, 1)
@@ -132,6 +147,7 @@ def test_a_micro_batch_that_failed_is_repeated(sink: Callable[..., Sink], log: G
     assert query.batches[1] == failed
 
 
+@limits_rows
 def test_rate_limit(sink: Callable[..., Sink], log: GrowingPartition):
     """The numbers are those of the test of the same name in Spark's Kafka source."""
     for partition, records in ((0, 101), (1, 11), (2, 1)):
@@ -153,6 +169,7 @@ def _count(rows: list[tuple[Any, ...]]) -> dict[int, int]:
     return {number: sum(partition == number for _, partition, _ in rows) for _, number, _ in rows}
 
 
+@limits_rows
 def test_what_comes_while_a_query_runs_is_left_to_the_next(sink: Callable[..., Sink], log: GrowingPartition):
     log.append(4)
     query = sink(maxOffsetsPerTrigger="2")
@@ -179,6 +196,7 @@ def test_transactions(sink: Callable[..., Sink], log: GrowingPartition):
     assert rows == log.model.visible
 
 
+@limits_rows
 def test_a_query_that_runs_on(spark: Any, log: GrowingPartition, tmp_path: Path):
     options = {"columns": "offset", "minOffsetsPerTrigger": "2", "maxTriggerDelay": "1h"}
     stream = spark.readStream.format("kraftlog").options(**options).load(str(log.folder.parent))
@@ -214,6 +232,7 @@ def test_data_loss(sink: Callable[..., Sink], log: GrowingPartition):
     assert query.offsets() == [5, 6]
 
 
+@limits_rows
 def test_quarantine(spark: Any, sink: Callable[..., Sink], log: GrowingPartition, tmp_path: Path):
     query = sink(onError="quarantine", quarantinePath=str(tmp_path / "quarantine"), maxOffsetsPerTrigger="1")
     for _ in range(3):

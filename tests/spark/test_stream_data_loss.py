@@ -217,6 +217,24 @@ def test_a_log_that_was_truncated_and_grew_again_is_gone_over_anew(tmp_path: Pat
     assert query.run() == list(range(6))
 
 
+def test_a_log_that_was_truncated_and_has_its_size_again_is_gone_over_anew(tmp_path: Path):
+    """Other batches of the same lengths: the stream sees that the transaction before them was cut off."""
+    log = GrowingPartition(tmp_path)
+    log.append(1)
+    before = log.segment.read_bytes()
+    log.append(4, 1)
+    query = Query(tmp_path, isolationLevel="read_committed")
+    assert query.latest() == {("orders", 0): 1}
+    size = log.segment.stat().st_size
+    log.segment.write_bytes(before)
+    other = GrowingPartition(tmp_path / "other")
+    other.append(1)
+    other.append(4)
+    log.segment.write_bytes(other.segment.read_bytes())
+    assert log.segment.stat().st_size == size
+    assert query.latest() == {("orders", 0): 5}
+
+
 def test_deleted_topics(tmp_path: Path, caplog: pytest.LogCaptureFixture):
     log = GrowingPartition(tmp_path)
     GrowingPartition(tmp_path, "returns").append(1)
