@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
 from collections import Counter
@@ -15,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kraftlog
+from command_line import run_command
 from golden_files import GOLDEN, lines
 from golden_releases import RELEASES, folder_of
 from kraftlog.audit.against import findings_against
@@ -169,7 +171,9 @@ def test_a_damaged_partition_is_not_compared(tmp_path: Path) -> None:
     copies(tmp_path, own, own[:1] + own[3:])
     path = tmp_path / "b" / "orders-0" / f"{0:020d}.log"
     path.write_bytes(path.read_bytes()[:-1] + b"?")
-    assert against(tmp_path / "a", tmp_path / "b") == []
+    evidence = evidence_of(tmp_path / "a")
+    assert findings_against(evidence, evidence_of(tmp_path / "b")) == []
+    assert [one.error for one in evidence.read.faults] == ["bad_crc"]
 
 
 def test_a_mirror_has_the_same_records_at_other_offsets(tmp_path: Path) -> None:
@@ -388,3 +392,31 @@ def test_golden_records_of_mirror_maker_are_written_like_those_of_the_tests() ->
     row = next(row for row in rows if row["topic"].startswith("mm2"))
     made = sync(row["upstream_offset"], row["value_offset"], row["key_partition"])
     assert (made.key, made.value) == (bytes.fromhex(row["key"]), bytes.fromhex(row["value"]))
+
+
+def test_the_command(tmp_path: Path) -> None:
+    copies(tmp_path, numbered(*range(5)), [*numbered(*range(4)), Message(b"k", b"other")])
+    own, other = str(tmp_path / "a"), str(tmp_path / "b")
+    done = run_command("audit", own, "--against", other, "--format", "jsonl")
+    assert done.returncode == 1
+    (row,) = [json.loads(line) for line in done.stdout.splitlines()]
+    assert (row["code"], row["severity"], row["topic"], row["partition"], row["offset"]) == (
+        *("record_differs", "error", "orders"),
+        *(0, 4),
+    )
+    sentences = run_command("audit", own, "--against", other)
+    assert "1 record at offset 4 to 4 have other contents in the copy" in sentences.stdout
+    same = run_command("audit", own, "--against", own)
+    assert (same.returncode, same.stdout) == (0, "")
+    refused = run_command("audit", own, "--against", str(tmp_path / "c"))
+    assert refused.returncode == 2
+    assert "no such file or directory" in refused.stderr
+
+
+def test_the_command_names_what_it_could_not_compare(tmp_path: Path) -> None:
+    copies(tmp_path, numbered(*range(5)), numbered(*range(5)))
+    path = tmp_path / "b" / "orders-0" / f"{0:020d}.log"
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+    done = run_command("audit", str(tmp_path / "a"), "--against", str(tmp_path / "b"))
+    assert done.returncode == 1
+    assert "crc" in done.stderr

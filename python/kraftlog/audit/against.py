@@ -138,10 +138,12 @@ class Pair:
         """Topic and number in this cluster."""
         return TopicPartition(self.own.topic or "", self.own.partition or 0)
 
-    def contents(self) -> tuple[Contents, Contents] | None:
-        """Read the records of both; None if one of them cannot be read completely."""
+    def contents(self, read: Pass) -> tuple[Contents, Contents] | None:
+        """Read the records of both; None, with the faults in ``read``, if one of them cannot be read completely."""
         faults: list[Fault] = []
         both = Contents.of(self.own, faults), Contents.of(self.other, faults)
+        read.add(*faults)
+        read.advance(self.own.size_in_bytes)
         return None if faults else both
 
 
@@ -284,7 +286,7 @@ def configs_that_differ(comparison: Comparison) -> Iterator[Finding]:
 def records_that_differ(comparison: Comparison) -> Iterator[Finding]:
     """Return differences between the records of both clusters, and offsets of MirrorMaker that contradict them."""
     for pair in comparison.pairs:
-        contents = pair.contents()
+        contents = pair.contents(comparison.own.read)
         if contents is None:
             continue
         if pair.is_copy:

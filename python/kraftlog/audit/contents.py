@@ -23,7 +23,6 @@ Offsets = npt.NDArray[np.int64]
 
 _COLUMNS = ["offset", "key", "value", "headers", "transaction_state"]
 _ODD = np.uint64(0x9E3779B97F4A7C15)
-_NULL = np.uint64(0xD1B54A32D192ED03)
 _SHIFT = np.uint64(29)
 _HALF = np.uint64(32)
 
@@ -114,9 +113,7 @@ def _hashes(values: pa.Array) -> Hashes:
         np.asarray(one(values).fill_null(0).to_numpy(zero_copy_only=False)).astype(np.int64).astype(np.uint64)
         for one in (murmur2, crc32c)
     )
-    hashes = _mixed((high << _HALF) ^ low)
-    is_null = values.is_null().to_numpy(zero_copy_only=False)
-    return np.where(is_null, _NULL, hashes)
+    return _mixed((high << _HALF) ^ low)  # an empty value has other numbers than null
 
 
 def _header_hashes(headers: pa.ListArray) -> Hashes:

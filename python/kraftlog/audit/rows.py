@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 
+from kraftlog.audit.against import findings_against
 from kraftlog.audit.audit import findings
 from kraftlog.audit.evidence import Evidence
 from kraftlog.audit.finding import Finding
+from kraftlog.layout.discover import Discovery
+from kraftlog.read.log_pass import Pass
 from kraftlog.schema import FINDINGS
 from kraftlog.stream import rows_of
 from kraftlog.tables.read import Read
@@ -19,11 +22,28 @@ def finding_rows(read: Read) -> Iterator[pa.RecordBatch]:
     """Return the table ``findings``, the worst finding first."""
     evidence = Evidence.of(read.files, read)
     read.notes.extend(evidence.lines.metadata_notes)
-    each = findings(evidence)
+    yield from _rows(findings(evidence), read.schema)
+
+
+def rows_against(own: Discovery, other: Discovery, read: Pass) -> Iterator[pa.RecordBatch]:
+    """Return the differences of another cluster from this one, as rows of the table ``findings``.
+
+    Parameters
+    ----------
+    own, other : Discovery
+        Files of both.
+    read : Pass
+        Receives faults of both.
+    """
+    columns = FINDINGS.select([*FINDINGS.shown, *FINDINGS.on_request])
+    yield from _rows(findings_against(Evidence.of(own, read), Evidence.of(other, read)), columns)
+
+
+def _rows(each: Sequence[Finding], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     if each:
         rows = [row_of(one) for one in each]
-        columns = [pa.array([row[field.name] for row in rows], field.type) for field in read.schema]
-        yield rows_of(columns, read.schema, len(each))
+        columns = [pa.array([row[field.name] for row in rows], field.type) for field in schema]
+        yield rows_of(columns, schema, len(each))
 
 
 def row_of(finding: Finding) -> dict[str, Any]:

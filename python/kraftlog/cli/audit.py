@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from kraftlog.audit.finding import Severity
+from kraftlog.audit.rows import rows_against
 from kraftlog.backup.loss_ledger import LEDGER_FILE, write_loss_ledger
 from kraftlog.cli import options
 from kraftlog.cli.output import SENTENCES, Output
@@ -18,7 +19,9 @@ from kraftlog.cli.progress import progress_bar
 from kraftlog.cli.report import EXIT_FAULTS, report_faults
 from kraftlog.cli.tables import Scan
 from kraftlog.cli.target import check_new_folder
+from kraftlog.errors import Fault
 from kraftlog.layout.discover import LogPaths
+from kraftlog.read.log_pass import Pass
 from kraftlog.tables.all_tables import TABLES
 from kraftlog.tables.commands import kraftlog
 from kraftlog.tables.open_log import open as open_log
@@ -37,6 +40,13 @@ FINDINGS = TABLES["findings"]
     help="Write the records that only lost replicas hold to a new folder: as Parquet, and as input of replay.",
 )
 @options.of_table(FINDINGS)
+@click.option(
+    "--against",
+    "others",
+    metavar="PATH",
+    multiple=True,
+    help="Compare with another cluster instead: a backup, a restored cluster or a mirror. May be repeated.",
+)
 @options.OUTPUT_OF_SENTENCES
 @options.READING
 def command(
@@ -44,6 +54,7 @@ def command(
     topics: tuple[str, ...],
     partitions: tuple[int, ...],
     ledger: Path | None,
+    others: tuple[str, ...],
     output: Output,
     workers: int,
     no_progress: bool,
@@ -62,12 +73,17 @@ def command(
     election: loss-ledger.parquet, and a log directory for each broker that has some, which kraftlog replay produces
     into a live broker.
 
+    With --against, the findings are what another cluster lacks or has otherwise: topics, settings, records by content,
+    their order, offsets of groups and those of MirrorMaker. Records are compared by offset where topic ids are equal.
+
     \b
     Example:
       kraftlog audit sample/broker
     """  # noqa: D301  (\b keeps the example as it is)
     log = open_log(paths, topics=topics or None, partitions=partitions or None)
     output.check(log.folders)
+    if ledger is not None and others:
+        raise click.UsageError("--loss-ledger cannot be combined with --against")
     if ledger is not None:
         check_new_folder(ledger, log.folders, "--loss-ledger")
     if output.form in (None, SENTENCES):
@@ -78,18 +94,24 @@ def command(
     scan = Scan.of(FINDINGS, {"workers": workers, **given})
     counts: Counter[str] = Counter()
     with progress_bar(log.size_in_bytes, wanted=not no_progress and not output.is_paged) as bar:
-        (stream,) = scan.streams(log, list(dict.fromkeys([*shown.names, "severity"])), on_progress=bar)
+        if others:
+            faults = list[Fault]()
+            read = Pass(scan.options, faults, workers=workers, on_progress=bar)
+            other = open_log(list(others), topics=topics or None, partitions=partitions or None)
+            batches, notes = rows_against(log.found, other.found, read), read.notes
+        else:
+            (stream,) = scan.streams(log, list(dict.fromkeys([*shown.names, "severity"])), on_progress=bar)
+            batches, notes, faults = stream.batches(), stream.notes, stream.faults
         with output.open(shown) as writer:
-            for batch in stream.batches():
+            for batch in batches:
                 counts.update(batch.column("severity").to_pylist())
                 writer.write(batch.select(shown.names))
-    for note in stream.notes:
+    for note in notes:
         print(note, file=sys.stderr)
     segments = "1 segment" if log.segments_count == 1 else f"{log.segments_count} segments"
     each = [(counts[str(one)], str(one)) for one in Severity]
     summary = ", ".join(f"{count} {name}{'s' if count > 1 else ''}" for count, name in each if count)
     print(f"{log.size_in_bytes} bytes in {segments}: {summary or 'no findings'}", file=sys.stderr)
-    faults = stream.faults
     if ledger is not None:
         written = write_loss_ledger(log, ledger)
         faults = [*faults, *(fault for fault in written.faults if fault not in faults)]
