@@ -162,6 +162,12 @@ def test_a_folder_that_is_missing(log: Path) -> None:
     assert audit(log) == []
 
 
+def test_high_watermarks_of_partitions_that_were_removed(log: Path) -> None:
+    path = log / "replication-offset-checkpoint"
+    path.write_text("0\n1\ngone 0 5\n")  # a broker leaves it so when a directory has no partitions any more
+    assert audit(log) == []
+
+
 def test_folders_of_partitions_that_are_not_asked_for_are_not_missing(log: Path) -> None:
     assert audit(log / "orders-0") == []
 

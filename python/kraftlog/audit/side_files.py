@@ -161,23 +161,23 @@ def checkpoints(evidence: Evidence) -> Iterator[Finding]:
 
 
 def missing_folders(evidence: Evidence) -> Iterator[Finding]:
-    """Return partitions that checkpoints of a log directory have, and that have no folder in it."""
+    """Return partitions that the recovery points of a log directory have, and that have no folder in it.
+
+    High watermarks prove less: a broker does not write them again when it removes the last partition of a directory.
+    """
     for directory in evidence.directories.values():
         if not directory.is_clean:
             continue
-        named = dict[TopicPartition, tuple[str, int]]()
-        for name in (HIGH_WATERMARKS, RECOVERY_POINTS):
-            offsets = evidence.checkpoints.offsets(directory.path, name) or {}
-            named |= {TopicPartition(*of): (name, offset) for of, offset in offsets.items()}
+        offsets = evidence.checkpoints.offsets(directory.path, RECOVERY_POINTS) or {}
+        named = {TopicPartition(*of): offset for of, offset in offsets.items()}
         for of in sorted(named.keys() - directory.folders.keys()):
-            name, offset = named[of]
             yield Finding(
                 MISSING_FOLDER,
-                f"{name} has the offset {offset} of {of}, which has no folder in the directory",
+                f"{RECOVERY_POINTS} has the offset {named[of]} of {of}, which has no folder in the directory",
                 *of,
                 None,
                 directory.node_id,
-                str(directory.path / name),
+                str(directory.path / RECOVERY_POINTS),
                 evidence.command("replicas", "-t", of.topic, "-p", of.partition),
             )
 
