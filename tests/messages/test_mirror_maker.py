@@ -82,6 +82,7 @@ def test_a_tombstone_a_null_key_and_damaged_values(tmp_path: Path) -> None:
         "value: version 1 of Checkpoint is not between 0 and 0",
         None,
     ]
+    assert found.column("type").to_pylist() == ["Checkpoint", None, *["Checkpoint"] * 3]
     assert found.column("is_tombstone").to_pylist() == [True, False, False, False, False]
     last = json.loads(found.column("value")[4].as_py())
     assert last == {"upstreamOffset": 12, "offset": 10, "metadata": ""}
