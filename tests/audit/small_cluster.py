@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,10 +21,10 @@ OFFSETS, STATE = "__consumer_offsets-0", "__transaction_state-0"
 Check = Callable[[Evidence], Iterator[Finding]]
 
 
-def findings_of(check: Check, directory: Path) -> list[Finding]:
-    """Return the findings of one check over a log directory."""
+def findings_of(check: Check, *directories: Path) -> list[Finding]:
+    """Return the findings of one check over log directories."""
     read = Pass()
-    found = list(check(Evidence(kraftlog.open(directory).found, read, BEGIN)))
+    found = list(check(Evidence(kraftlog.open(list(directories)).found, read, BEGIN)))
     assert read.faults == []
     return found
 
@@ -40,6 +41,7 @@ class SmallCluster:
         self.leader_epoch = 0
         self.ends: dict[str, int] = defaultdict(int)
         self.batches: dict[str, list[bytes]] = defaultdict(list)
+        self._starts: dict[str, list[tuple[int, int]]] = defaultdict(list)  # of segments: batch and offset
         self._sequences: dict[tuple[str, int, int], int] = defaultdict(int)
 
     def found(self, check: Check) -> list[tuple[str, str | None, int | None]]:
@@ -52,7 +54,9 @@ class SmallCluster:
         for name, batches in self.batches.items():
             folder = self.directory / name
             folder.mkdir(exist_ok=True)
-            (folder / f"{0:020d}.log").write_bytes(b"".join(batches))
+            starts = [*self._starts[name], (len(batches), 0)]
+            for (first, base_offset), (end, _) in pairwise([(0, 0), *starts]):
+                (folder / f"{base_offset:020d}.log").write_bytes(b"".join(batches[first:end]))
         return self.directory
 
     def time(self, at: int | None) -> int:
@@ -63,6 +67,10 @@ class SmallCluster:
     def skip(self, name: str, count: int = 1) -> None:
         """Leave out offsets, as a cleaner does."""
         self.ends[name] += count
+
+    def roll(self, name: str) -> None:
+        """Begin a segment."""
+        self._starts[name].append((len(self.batches[name]), self.ends[name]))
 
     def data(
         self,
@@ -159,7 +167,7 @@ class SmallCluster:
         name: str = "tx",
         at: int | None = None,
     ) -> int:
-        """Add a record of a coordinator; partitions are given by the names of their folders."""
+        """Add a record of a coordinator; partitions are given by the names of their folders. -1 is a tombstone."""
         time = self.time(at)
         key = struct.pack(">h", 0) + _text(name)
         value = struct.pack(">hqhib", 1, producer, epoch, MINUTE, status) + bytes([len(names) + 1])
@@ -167,7 +175,9 @@ class SmallCluster:
             topic, _, partition = one.rpartition("-")
             value += bytes([len(topic) + 1]) + topic.encode() + struct.pack(">bib", 2, int(partition), 0)
         value += struct.pack(">qq", time, BEGIN + start) + struct.pack(">bbbh", 1, 2, 2, version)
-        rows = pa.table({"key": [key], "value": [value], "timestamp_ms": [time]})
+        rows = pa.table(
+            {"key": [key], "value": pa.array([None if status < 0 else value], pa.binary()), "timestamp_ms": [time]}
+        )
         return self._add(STATE, rows, -1, -1, transactional=False)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from itertools import permutations
 from pathlib import Path
 
@@ -143,6 +144,21 @@ def test_an_offset_that_the_log_does_not_reach(cluster: SmallCluster, options: d
     assert [one.code.name for one in findings_of(committed_offsets, cluster.directory)] == expected
 
 
+def test_logs_of_two_directories_were_not_closed_together(tmp_path: Path):
+    ours, other = tmp_path / "1", tmp_path / "2"
+    for directory in (ours, other):
+        directory.mkdir()
+    cluster, of_groups = SmallCluster(ours), SmallCluster(other)
+    records(cluster, 2)
+    stopped(cluster)
+    of_groups.commit("t-0", 3)
+    of_groups.write()
+    (other / CLEAN_SHUTDOWN).write_text("")
+    assert findings_of(committed_offsets, ours, other) == []
+    shutil.copytree(other / OFFSETS, ours / OFFSETS)
+    assert [one.code.name for one in findings_of(committed_offsets, ours)] == ["committed_offset_behind_log_end"]
+
+
 def test_which_replica_is_in_sync_is_not_known_without_a_metadata_log(cluster: SmallCluster):
     records(cluster, 2)
     cluster.commit("t-0", 3)
@@ -190,6 +206,13 @@ def test_a_group_that_was_reset_between_transactions(cluster: SmallCluster):
     cluster.commit("t-0", 0)
     transactional(cluster, "t-0", 4, 1)
     assert cluster.found(committed_offsets) == [("commit_goes_back", "t", 0)]
+
+
+def test_a_transaction_may_go_back_after_a_commit_outside_of_transactions(cluster: SmallCluster):
+    records(cluster, 9)
+    cluster.commit("t-0", 5)
+    transactional(cluster, "t-0", 4, 0)
+    assert cluster.found(committed_offsets) == [("commit_goes_back", "t", 4)]
 
 
 def test_what_was_aborted_or_is_pending_was_not_committed(cluster: SmallCluster):
@@ -255,6 +278,30 @@ def test_a_read_of_records_whose_transaction_is_still_open(cluster: SmallCluster
     cluster.marker(OFFSETS, 1, 1)
     cluster.marker("t-0", 3, 1, at=later)
     assert codes(cluster) == expected
+
+
+def test_of_several_transactions_the_last_to_end_counts(cluster: SmallCluster):
+    for producer in (4, 2, 5):
+        cluster.data("t-0", producer, 0, at=-5)
+    cluster.marker("t-0", 4, 1, at=-4)
+    cluster.commit("t-0", 3, 1, 0, at=0)
+    cluster.marker(OFFSETS, 1, 1)
+    cluster.marker("t-0", 2, 1, at=LATER + 1)
+    cluster.marker("t-0", 5, 1, at=SECOND)
+    (finding,) = findings_of(committed_offsets, cluster.write())
+    assert finding.known.endswith("producer 2's transaction from offset 1 on was committed only 10001 ms later")
+
+
+def test_an_open_transaction_counts_more_than_those_that_ended(cluster: SmallCluster):
+    for producer in (4, 2, 5):
+        cluster.data("t-0", producer, 0, at=-5)
+    cluster.commit("t-0", 3, 1, 0, at=0)
+    cluster.marker(OFFSETS, 1, 1)
+    cluster.marker("t-0", 4, 1, at=SECOND)
+    cluster.marker("t-0", 5, 1, at=SECOND)
+    cluster.marker("t-0", 9, 1, at=LATER + 1)
+    (finding,) = findings_of(committed_offsets, cluster.write())
+    assert finding.known.endswith("producer 2's transaction from offset 1 on was still open 10001 ms later")
 
 
 def test_a_commit_outside_of_transactions_may_be_of_a_read_uncommitted_group(cluster: SmallCluster):

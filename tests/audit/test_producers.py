@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 from small_cluster import DAY, OFFSETS, SmallCluster, findings_of
 
-from kraftlog.audit.producers import epoch_findings, late_begins, sequence_findings, suspected_duplicates
+from kraftlog.audit.producers import (
+    epoch_findings,
+    impossible_headers,
+    late_begins,
+    plain_batches,
+    sequence_findings,
+    suspected_duplicates,
+)
+from kraftlog.transactions.transaction import ONGOING
 
 
 def plain(cluster: SmallCluster, sequence: int, epoch: int = 0, **options: object) -> int:
@@ -41,6 +49,31 @@ def test_a_new_epoch_begins_with_sequence_zero(cluster: SmallCluster):
     plain(cluster, 0)
     plain(cluster, 1, epoch=1)
     assert cluster.found(sequence_findings) == [("sequence_gap", "t", 1)]
+
+
+def test_the_sequences_of_an_earlier_epoch_are_not_used_again(cluster: SmallCluster):
+    plain(cluster, 0)
+    plain(cluster, 2**31 - 1, epoch=1)
+    assert cluster.found(sequence_findings) == [("sequence_gap", "t", 1)]
+
+
+def test_a_gap_between_segments(cluster: SmallCluster):
+    plain(cluster, 0)
+    cluster.roll("t-0")
+    plain(cluster, 1)
+    cluster.roll("t-0")
+    plain(cluster, 3)
+    assert cluster.found(sequence_findings) == [("sequence_gap", "t", 2)]
+
+
+def test_a_batch_that_an_earlier_segment_has(cluster: SmallCluster):
+    plain(cluster, 0, values=("a",), at=5)
+    cluster.data("t-0", values=("b",), at=6)
+    cluster.roll("t-0")
+    plain(cluster, 0, values=("a",), at=5)
+    cluster.data("t-0", values=("b",), at=6)
+    assert cluster.found(sequence_findings) == [("duplicate_batch", "t", 2)]
+    assert cluster.found(suspected_duplicates) == [("suspected_duplicate", "t", 3)]
 
 
 def test_an_epoch_that_a_marker_began_begins_with_sequence_zero(cluster: SmallCluster):
@@ -133,6 +166,30 @@ def test_a_transaction_with_batches_of_two_epochs(cluster: SmallCluster):
     cluster.data("t-0", 1, 0)
     cluster.data("t-0", 1, 1)
     assert cluster.found(epoch_findings) == [("producer_epoch_goes_back", "t", 1)]
+
+
+def test_a_batch_outside_of_the_transaction_of_its_producer(cluster: SmallCluster):
+    cluster.data("t-0", 1, 0)
+    cluster.data("t-0", 1, 0, transactional=False)
+    assert cluster.found(plain_batches) == [("not_transactional", "t", 1)]
+
+
+def test_a_transactional_producer_writes_nothing_outside_of_transactions(cluster: SmallCluster):
+    cluster.data("t-0", 1, 0, transactional=False)
+    cluster.data("t-0", 2, 0, transactional=False)
+    assert cluster.found(plain_batches) == []
+    cluster.state(ONGOING, 2, 0)
+    assert cluster.found(plain_batches) == [("not_transactional", "t", 1)]
+
+
+def test_leader_epochs_never_decrease(cluster: SmallCluster):
+    for epoch in (0, 2, 2, 1, 2):
+        cluster.leader_epoch = epoch
+        cluster.data("t-0")
+        cluster.roll("t-0")
+    cluster.leader_epoch = -1  # of a broker before 0.11
+    cluster.data("t-0")
+    assert cluster.found(impossible_headers) == [("impossible_header", "t", 3)]
 
 
 def test_epochs_are_of_a_producer(cluster: SmallCluster):

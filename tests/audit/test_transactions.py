@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from small_cluster import DAY, MINUTE, OFFSETS, SECOND, STATE, SmallCluster, findings_of
 
+from kraftlog.audit.producers import epoch_findings
 from kraftlog.audit.transactions import (
     coordinator_transitions,
     marker_epochs,
@@ -70,6 +71,16 @@ def test_a_marker_in_a_partition_that_the_transaction_does_not_have(cluster: Sma
     committed(cluster, "t-0", "t-1", listed=("t-0",))
     committed(cluster, "t-0", epoch=1)
     assert cluster.found(markers_without_decision) == [("commit_without_decision", "t", 1)]
+
+
+def test_a_marker_that_keeps_the_epoch_is_not_that_of_a_transaction_that_raised_it(cluster: SmallCluster):
+    begin(cluster)
+    committed(cluster, "t-0")
+    committed(cluster, "t-0", epoch=1)
+    cluster.data("t-0", 1, 2)
+    marker = cluster.marker("t-0", 1, 2)
+    committed(cluster, "t-0", epoch=2)
+    assert cluster.found(markers_without_decision) == [("commit_without_decision", "t", marker)]
 
 
 def test_the_coordinators_may_not_have_the_last_transactions(cluster: SmallCluster):
@@ -138,6 +149,7 @@ def test_a_marker_of_an_older_epoch_ends_a_transaction(cluster: SmallCluster):
     cluster.data("t-0", 1, 3)
     cluster.marker("t-0", 1, 2)
     assert cluster.found(marker_epochs) == [("marker_epoch_goes_back", "t", 1)]
+    assert cluster.found(epoch_findings) == []
 
 
 def test_a_marker_of_an_older_epoch_after_a_transaction(cluster: SmallCluster):
@@ -155,6 +167,14 @@ def test_a_marker_of_an_older_coordinator(cluster: SmallCluster, later: int, cou
     assert cluster.found(marker_epochs) == [("coordinator_epoch_goes_back", "t", 2)] * count
 
 
+def test_a_marker_of_an_older_coordinator_in_a_later_segment(cluster: SmallCluster):
+    cluster.marker("t-0", 1, 0, coordinator=2)
+    cluster.data("t-0", 1, 0)
+    cluster.roll("t-0")
+    cluster.marker("t-0", 1, 0, coordinator=1)
+    assert cluster.found(marker_epochs) == [("coordinator_epoch_goes_back", "t", 2)]
+
+
 LEGAL = [
     (EMPTY, ONGOING, PREPARE_COMMIT, COMPLETE_COMMIT, ONGOING, PREPARE_ABORT, COMPLETE_ABORT, EMPTY),
     (EMPTY, EMPTY, ONGOING, ONGOING, PREPARE_COMMIT, PREPARE_COMMIT, COMPLETE_COMMIT, COMPLETE_COMMIT, EMPTY),
@@ -166,6 +186,13 @@ LEGAL = [
 def test_states_that_may_follow_each_other(cluster: SmallCluster, states: tuple[int, ...]):
     for state in states:
         cluster.state(state, 1, 0)
+    assert cluster.found(coordinator_transitions) == []
+
+
+def test_a_transactional_id_that_expired_begins_again(cluster: SmallCluster):
+    cluster.state(ONGOING, 1, 5)
+    cluster.state(-1, 1, 5)
+    cluster.state(EMPTY, 1, 0)
     assert cluster.found(coordinator_transitions) == []
 
 
