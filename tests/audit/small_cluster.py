@@ -137,6 +137,7 @@ class SmallCluster:
         *,
         group: str = "g",
         leader_epoch: int = -1,
+        topic_id: bytes | None = None,
         at: int | None = None,
     ) -> int:
         """Add the offset of a group; None is a tombstone."""
@@ -146,6 +147,8 @@ class SmallCluster:
         value = None
         if offset is not None:
             value = struct.pack(">hqi", 3, offset, leader_epoch) + _text("") + struct.pack(">q", time)
+        if topic_id is not None:
+            value = struct.pack(">hqibq", 4, offset, leader_epoch, 1, time) + bytes([1, 0, 16]) + topic_id
         rows = pa.table(
             {
                 "key": pa.array([key], pa.binary()),

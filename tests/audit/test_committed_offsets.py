@@ -13,7 +13,9 @@ from small_cluster import OFFSETS, SECOND, SmallCluster, findings_of
 
 import kraftlog
 from kraftlog.audit.committed_offsets import committed_offsets
+from kraftlog.audit.evidence import Evidence
 from kraftlog.layout.checkpoints import CLEAN_SHUTDOWN
+from kraftlog.read.log_pass import Pass
 from kraftlog.transactions.cycles import cycles
 
 LATER = 10 * SECOND
@@ -100,6 +102,52 @@ def test_a_marker_behind_the_offset_is_later(cluster: SmallCluster):
     cluster.commit("t-0", 1, at=0)
     cluster.marker("t-0", 1, 0, at=LATER + 1)
     assert codes(cluster) == []
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"), [(0, ["committed_offset_lost"]), (1, ["committed_offset_lost"]), (2, [])]
+)
+def test_a_commit_that_names_another_topic_id(cluster: SmallCluster, number: int, expected: list[str]):
+    """An id of zeros is none."""
+    cluster.commit("t-0", 5, leader_epoch=0, topic_id=bytes(15) + bytes([number]))
+    cluster.leader_epoch = 1
+    records(cluster, 6)
+    cluster.write()
+    (cluster.directory / "t-0" / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ\n")
+    assert codes(cluster) == expected
+
+
+def damage(cluster: SmallCluster, name: str, number: int) -> list[str]:
+    """Flip a bit of a batch; returns the codes of findings beside it."""
+    batch = bytearray(cluster.batches[name][number])
+    batch[-1] ^= 1
+    cluster.batches[name][number] = bytes(batch)
+    read = Pass()
+    evidence = Evidence(kraftlog.open(cluster.write()).found, read, 0)
+    found = [one.code.name for one in committed_offsets(evidence)]
+    assert {fault.error for fault in read.faults} == {"bad_crc"}
+    assert len(read.faults) == len(set(read.faults))
+    return found
+
+
+def test_a_damaged_log_may_have_had_what_a_group_read(cluster: SmallCluster):
+    cluster.commit("t-0", 5, leader_epoch=0)
+    cluster.leader_epoch = 1
+    records(cluster, 7)
+    cluster.data("t-1", 1, 0)
+    transactional(cluster, "t-1", 1, 0)
+    cluster.marker("t-1", 1, 1)
+    assert codes(cluster) == ["committed_offset_lost", "precommitted_read"]
+    assert damage(cluster, "t-0", 6) == ["precommitted_read"]
+    assert damage(cluster, "t-1", 1) == []
+
+
+def test_a_damaged_commit_may_have_been_the_last(cluster: SmallCluster):
+    cluster.commit("t-0", 5, leader_epoch=0)
+    cluster.commit("t-0", None)
+    cluster.leader_epoch = 1
+    records(cluster, 7)
+    assert damage(cluster, OFFSETS, 1) == []
 
 
 def test_a_tombstone_ends_what_a_group_has_committed(cluster: SmallCluster):
@@ -336,6 +384,20 @@ def test_transactions_that_read_each_other(cluster: SmallCluster, length: int):
     assert [code for code, _, _ in cluster.found(committed_offsets)] == ["transaction_cycle"]
     (finding,) = findings_of(committed_offsets, cluster.directory)
     assert finding.known.startswith("transactions 0:1, 1:1")
+
+
+def test_a_cycle_with_a_transaction_before_another_one_of_the_same_partition(cluster: SmallCluster):
+    """The second transaction read both of the first partition, of which only the earlier one read from it."""
+    cluster.data("t-0", 0, 0)
+    cluster.data("t-0", 9, 0)
+    cluster.data("t-1", 1, 0)
+    cluster.commit("t-1", 1, 0, 0, group="g0")
+    cluster.commit("t-0", 2, 1, 0, group="g1")
+    for name, producer in (("t-0", 9), ("t-0", 0), ("t-1", 1), (OFFSETS, 0), (OFFSETS, 1)):
+        cluster.marker(name, producer, 1)
+    (finding,) = findings_of(committed_offsets, cluster.write())
+    assert finding.code.name == "transaction_cycle"
+    assert finding.known.startswith("transactions 0:1, 1:1 read")
 
 
 @pytest.mark.parametrize("one", [0, 1, 2])

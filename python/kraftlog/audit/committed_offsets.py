@@ -112,8 +112,8 @@ def committed_offsets(evidence: Evidence) -> Iterator[Finding]:
     last: dict[tuple[str, TopicPartition], _Last] = {}
     back: dict[tuple[str, TopicPartition, bool], tuple[int, Finding]] = {}
     reads = list[_Read]()
-    faults = len(evidence.read.faults)
-    for commit in offset_commits(evidence.lines.found.segments, evidence.read.faults_only()):
+    read = evidence.read.faults_only().apart()
+    for commit in offset_commits(evidence.lines.found.segments, read):
         if commit.group.startswith(REPLAY_GROUP):
             continue  # offsets of the log that was replayed
         by = _transaction_of(evidence, commit)
@@ -134,7 +134,8 @@ def committed_offsets(evidence: Evidence) -> Iterator[Finding]:
             back[*key, is_transactional] = count + 1, finding
         if by is not None:
             reads += _reads(evidence, by, commit, commit.offset)
-    if len(evidence.read.faults) > faults:
+    evidence.read.add(*(fault for fault in read.faults if fault not in evidence.read.faults))
+    if read.faults:
         return  # a tombstone or a commit may be missing
     for count, finding in back.values():
         known = finding.known if count == 1 else f"{finding.known}; {count} times in all"

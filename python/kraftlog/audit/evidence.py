@@ -83,7 +83,7 @@ class Evidence:
     @cached_property
     def coordinators(self) -> Coordinators:
         """The last state of each transactional id."""
-        return Coordinators(self.files, self.read.faults_only())
+        return Coordinators(self.files, self.read.faults_only().apart())  # coordinator_transactions has the faults
 
     @cached_property
     def producer_logs(self) -> ProducerLogs:
