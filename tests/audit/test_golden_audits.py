@@ -1,4 +1,4 @@
-"""Logs of other releases have no findings above notes, and damaged ones those that a checksum does not show."""
+"""What an audit says of logs with transactions that Kafka wrote, and the commands that it names."""
 
 from __future__ import annotations
 
@@ -11,43 +11,13 @@ import pytest
 
 import kraftlog
 from command_line import run_command
-from golden_files import GOLDEN, damaged_cases, name_of
-from golden_releases import LOGS, folder_of
+from golden_files import GOLDEN
 from kraftlog.audit.audit import CHECKS, findings
 from kraftlog.audit.evidence import Evidence
-from kraftlog.audit.finding import Finding, Severity
 from kraftlog.read.log_pass import Pass
 from segments_of_transactions import with_other_marker
 
 NOW = time.time_ns() // 1_000_000
-DAMAGED = {
-    "bit_flip_leader_epoch": {"impossible_header"},
-    "last_offset_delta_negative": {"impossible_header"},
-    "records_count_gzip_plus_1": {"impossible_header"},
-    "records_count_gzip_plus_1000000": {"impossible_header"},
-    "records_count_plus_1": {"impossible_header"},
-    "records_count_plus_1000000": {"impossible_header"},
-}
-
-
-def above_notes(directory: Path) -> list[Finding]:
-    log = kraftlog.open(directory)
-    found = findings(Evidence(log.found, Pass(), NOW))
-    return [one for one in found if one.code.severity < Severity.NOTE]
-
-
-@pytest.mark.parametrize(("release", "state"), LOGS)
-def test_logs_of_other_releases(release: str, state: str):
-    assert above_notes(folder_of(release, state) / "log") == []
-
-
-@pytest.mark.parametrize("folder", damaged_cases(), ids=name_of)
-def test_damaged_logs(folder: Path):
-    assert {one.code.name for one in above_notes(folder / "log")} == DAMAGED.get(folder.name, set())
-
-
-def test_a_tier_with_its_broker():
-    assert above_notes(GOLDEN / "aiven_tier" / "broker" / "logs") == []
 
 
 @pytest.mark.parametrize("name", ["transactions", "transactions_live", "transactions_tv0"])
