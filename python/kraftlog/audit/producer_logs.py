@@ -108,8 +108,9 @@ class ProducerLog:
 
     def add(self, segment: Segment, headers: Headers) -> None:
         """Add the next headers of a segment, with verified crc."""
-        self.is_sound &= bool((headers["crc_ok"] != 0).all())
-        headers = headers[headers["crc_ok"] != 0]
+        sound = headers["crc_ok"] != 0
+        if not sound.all():
+            self.is_sound, headers = False, headers[sound]
         if not len(headers):
             return
         self.odd += [(segment, odd) for odd in self._sequences.add(headers)]

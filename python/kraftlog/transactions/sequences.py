@@ -162,21 +162,21 @@ def _last(rows: _Rows, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     return last
 
 
-def _is_remembered(rows: _Rows, previous: _Rows) -> npt.NDArray[np.bool_]:
-    """Return whether a broker has the state of the producer that the previous row left."""
-    return np.asarray(rows["timestamp"] - previous["timestamp"] < _EXPIRATION_MS)
+def _is_remembered(rows: _Rows, before: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
+    """Return whether a broker has the state of the producer that the row before left."""
+    return np.asarray(rows["timestamp"] - rows["timestamp"][before] < _EXPIRATION_MS)
 
 
 def _gaps(rows: _Rows, before_data: npt.NDArray[np.intp], before: npt.NDArray[np.intp]) -> Iterator[OddBatch]:
-    data, any_row = rows[before_data], rows[before]
-    has_data, has_row = before_data >= 0, before >= 0
-    compared = rows["is_new"] & (rows["kind"] != _MARKER) & (rows["sequence"] != _NO_SEQUENCE) & has_row
-    compared &= _is_remembered(rows, any_row)
-    continues = has_data & (rows["epoch"] == data["epoch"]) & (data["next_sequence"] != _NO_SEQUENCE)
-    begins = np.where(has_data, data["epoch"], any_row["epoch"]) < rows["epoch"]
-    missing = np.where(has_data, data["missing"], any_row["missing"])
-    expected = np.where(continues, data["next_sequence"], 0)
-    odd = compared & (continues | begins) & (rows["sequence"] != expected) & (rows["missing"] == missing)
+    has_data, sequences = before_data >= 0, rows["next_sequence"][before_data]
+    compared = rows["is_new"] & (rows["kind"] != _MARKER) & (rows["sequence"] != _NO_SEQUENCE) & (before >= 0)
+    compared &= _is_remembered(rows, before)
+    latest = np.where(has_data, before_data, before)
+    epochs = rows["epoch"][latest]
+    continues = has_data & (rows["epoch"] == epochs) & (sequences != _NO_SEQUENCE)
+    expected = np.where(continues, sequences, 0)
+    odd = compared & (continues | (epochs < rows["epoch"])) & (rows["sequence"] != expected)
+    odd &= rows["missing"] == rows["missing"][latest]
     # sequences count modulo 2^31: one that lies less than half of them before the expected one was used already
     used = continues & ((expected - rows["sequence"]) % SEQUENCES < SEQUENCES // 2)
     for row, sequence, repeats in zip(rows[odd], expected[odd].tolist(), used[odd].tolist(), strict=True):
@@ -186,16 +186,15 @@ def _gaps(rows: _Rows, before_data: npt.NDArray[np.intp], before: npt.NDArray[np
 
 def _wrong_inside(rows: _Rows, before: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
     """Return which rows cannot be inside of the transaction that their producer has open."""
-    previous = rows[before]
-    within = rows["is_new"] & (before >= 0) & (previous["kind"] == _IN_TRANSACTION)
-    is_data, is_marker = rows["kind"] == _IN_TRANSACTION, rows["kind"] == _MARKER
-    wrong = (rows["kind"] == _PLAIN) | (is_data & (rows["epoch"] != previous["epoch"]))
-    wrong |= is_marker & (rows["epoch"] < previous["epoch"])
+    kinds, epochs = rows["kind"], rows["epoch"][before]
+    within = rows["is_new"] & (before >= 0) & (kinds[before] == _IN_TRANSACTION)
+    wrong = (kinds == _PLAIN) | ((kinds == _IN_TRANSACTION) & (rows["epoch"] != epochs))
+    wrong |= (kinds == _MARKER) & (rows["epoch"] < epochs)
     return np.asarray(within & wrong)
 
 
 def _interleaved(rows: _Rows, before: npt.NDArray[np.intp], wrong: npt.NDArray[np.bool_]) -> Iterator[OddBatch]:
-    for row, last in zip(rows[wrong], rows[before][wrong], strict=True):
+    for row, last in zip(rows[wrong], rows[before[wrong]], strict=True):
         inside = f"inside the transaction that its batch at offset {last['base_offset']} is in"
         if row["kind"] == _PLAIN:
             yield _odd(row, NOT_TRANSACTIONAL, f"a batch that is not transactional, {inside}", is_open=True)
@@ -205,19 +204,17 @@ def _interleaved(rows: _Rows, before: npt.NDArray[np.intp], wrong: npt.NDArray[n
 
 
 def _decreasing(rows: _Rows, before: npt.NDArray[np.intp], chosen: npt.NDArray[np.bool_]) -> Iterator[OddBatch]:
-    previous = rows[before]
-    odd = chosen & rows["is_new"] & (before >= 0) & (rows["epoch"] < previous["epoch"])
-    odd &= _is_remembered(rows, previous)
-    for row, last in zip(rows[odd], previous[odd], strict=True):
+    odd = chosen & rows["is_new"] & (before >= 0) & (rows["epoch"] < rows["epoch"][before])
+    odd &= _is_remembered(rows, before)
+    for row, last in zip(rows[odd], rows[before[odd]], strict=True):
         what = f"{_kind(row)} of epoch {row['epoch']} after {_kind(last)} of epoch {last['epoch']}"
         yield _odd(row, BAD_PRODUCER_EPOCH, f"{what} at offset {last['base_offset']}")
 
 
 def _of_older_coordinators(rows: _Rows, before: npt.NDArray[np.intp]) -> Iterator[OddBatch]:
-    previous = rows[before]
     odd = rows["is_new"] & (rows["kind"] == _MARKER) & (before >= 0)
-    odd &= (rows["coordinator_epoch"] < previous["coordinator_epoch"]) & _is_remembered(rows, previous)
-    for row, last in zip(rows[odd], previous[odd], strict=True):
+    odd &= (rows["coordinator_epoch"] < rows["coordinator_epoch"][before]) & _is_remembered(rows, before)
+    for row, last in zip(rows[odd], rows[before[odd]], strict=True):
         what = f"a marker of coordinator epoch {row['coordinator_epoch']} after one of {last['coordinator_epoch']}"
         yield _odd(row, BAD_COORDINATOR_EPOCH, f"{what} at offset {last['base_offset']}")
 
