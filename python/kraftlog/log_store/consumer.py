@@ -53,7 +53,7 @@ def _alone(
         try:
             return method(self, *args, **options)
         finally:
-            self._user = {}
+            del self._user[_THREAD]
 
     return checked
 
@@ -195,10 +195,11 @@ class Consumer:
         self._enter()
         try:
             table = self._polled(max_records, time.monotonic() + timeout)
-            self._positions, self._is_halfway = self._moved, False  # after it no signal handler can run
+            # after it no signal handler can run, and nothing is allocated, which may fail
+            self._positions, self._is_halfway = self._moved, False
             return table
         finally:
-            self._user = {}
+            del self._user[_THREAD]
 
     def _enter(self) -> None:
         self._store.owner.check()
