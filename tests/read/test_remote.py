@@ -70,7 +70,7 @@ def records(log: Log, options: ReadOptions, range_bytes: int | None) -> tuple[pa
 def test_every_table(store: ObjectStore, golden: dict[str, str], scenario: str):
     local = kraftlog.open(GOLDEN / scenario / "log")
     remote = kraftlog.open(golden[scenario], storage_options=store.options)
-    places = ("directory", "folder")
+    places = ("directory", "folder", "next_command")
     for table in TABLES:
         found, expected = rows_of(remote, table), rows_of(local, table)
         for row in [*found, *expected]:
