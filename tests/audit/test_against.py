@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_cluster import SmallCluster
 
 import kraftlog
 from command_line import run_command
@@ -153,6 +154,25 @@ def test_a_copy_that_begins_later_or_ends_earlier_lacks_nothing(tmp_path: Path) 
     assert names(copies(tmp_path / "1", own, own[2:4], start=2)) == [("copy_behind", 4)]
     assert names(copies(tmp_path / "2", own[1:4], own)) == []  # it is newer
     assert names(copies(tmp_path / "3", own, own[2:], start=2)) == []
+
+
+def test_parts_of_a_log_with_transactions_are_copies(tmp_path: Path) -> None:
+    """An extract has the markers after its end, and may leave out records of aborted transactions."""
+    parts = {"whole": {0, 1, 2, 3, 4, 5}, "first": {0, 1, 3, 5}, "committed": {0, 1, 4, 5}}
+    for name, offsets in parts.items():
+        (tmp_path / name).mkdir()
+        cluster = SmallCluster(tmp_path / name)
+        for offset in range(6):
+            if offset not in offsets:
+                cluster.skip("orders-0")
+            elif offset % 2 == 0:
+                cluster.data("orders-0", 1, 0)
+            else:
+                cluster.marker("orders-0", 1, 0, "ABORT" if offset == 3 else "COMMIT")
+        (cluster.write() / "orders-0" / "partition.metadata").write_text(f"version: 0\ntopic_id: {ID}\n")
+    whole, first, committed = (tmp_path / name for name in parts)
+    assert names(against(whole, first)) == [("copy_behind", 4)]
+    assert names(against(whole, committed)) == names(against(first, whole)) == names(against(committed, whole)) == []
 
 
 def test_a_compacted_topic_may_lack_records(tmp_path: Path) -> None:

@@ -109,6 +109,21 @@ def test_a_partition_that_was_copied_from_another_cluster(cluster: SmallCluster)
     assert cluster.found(markers_without_decision) == [("commit_without_decision", "t", marker)]
 
 
+def test_a_topic_that_was_copied_while_both_clusters_had_the_producer_id(cluster: SmallCluster):
+    """A topic of another cluster, or one that was restored under another name, has markers that nobody here wrote."""
+    begin(cluster)
+    committed(cluster, "t-0")
+    cluster.data("restored-0", 1, 0)
+    cluster.marker("restored-0", 1, 1)
+    committed(cluster, "t-0", epoch=7)
+    assert cluster.found(markers_without_decision) == []
+    committed(cluster, "restored-0", epoch=9)  # from here on it is a topic of this cluster
+    cluster.data("restored-0", 1, 11)
+    marker = cluster.marker("restored-0", 1, 12)
+    committed(cluster, "t-0", epoch=13)
+    assert cluster.found(markers_without_decision) == [("commit_without_decision", "restored", marker)]
+
+
 def test_coordinators_that_do_not_know_the_producer_say_nothing(cluster: SmallCluster):
     cluster.state(EMPTY, 9, 0, at=DAY)
     cluster.data("t-0", 1, 0, at=0)

@@ -78,7 +78,7 @@ RECORD_ADDED = FindingCode(
     "record_added",
     Severity.WARNING,
     "The other cluster has records between those of this one: somebody else writes to the copy.",
-    _READABLE + " This cluster is not compacted. Records of aborted transactions may be in a mirror.",
+    _READABLE + " Neither is compacted. In a copy, records of aborted transactions do not count.",
 )
 ORDER_DIFFERS = FindingCode(
     "order_differs",
@@ -303,19 +303,20 @@ def _differences_of_copy(pair: Pair, own: Contents, other: Contents) -> Iterator
     if len(differing):
         known = f"{_records(differing)} at offset {differing[0]} to {differing[-1]} have other contents in the copy"
         yield Finding(RECORD_DIFFERS, known, *pair.of, int(differing[0]))
-    ends = [(one.start_offset or 0, one.end_offset) for one in (pair.own, pair.other)]
-    start, end = max(first for first, _ in ends), min(last for _, last in ends)
+    start = max(pair.own.start_offset or 0, pair.other.start_offset or 0)
+    # a part of a log ends at its last record: the markers after it may be those of transactions that it does not have
+    ends = [int(one.offsets.max(initial=start - 1)) + 1 for one in (own, other)]
+    end = min(ends)
     if not pair.is_compacted:
         kept = own.committed.offsets
         yield from _of_offsets(RECORD_MISSING, pair, _within(np.setdiff1d(kept, other.offsets), start, end), "missing")
         yield from _of_offsets(
-            RECORD_ADDED, pair, _within(np.setdiff1d(other.offsets, own.offsets), start, end), "added"
+            RECORD_ADDED, pair, _within(np.setdiff1d(other.committed.offsets, own.offsets), start, end), "added"
         )
-    behind = own.committed.offsets[own.committed.offsets >= ends[1][1]]
+    behind = own.committed.offsets[own.committed.offsets >= ends[1]]
     if len(behind):
-        yield Finding(
-            COPY_BEHIND, f"the copy ends at offset {end}, before {_records(behind)}", *pair.of, int(behind[0])
-        )
+        known = f"the records of the copy end at offset {ends[1]}, before {_records(behind)}"
+        yield Finding(COPY_BEHIND, known, *pair.of, int(behind[0]))
 
 
 def _differences_of_mirror(pair: Pair, own: Contents, other: Contents, *, is_ordered: bool) -> Iterator[Finding]:

@@ -81,6 +81,21 @@ class Evidence:
         return coordinator_transactions(self.files, self.read.faults_only(), transitions.add), transitions
 
     @cached_property
+    def first_transactions(self) -> Mapping[tuple[int, str], CoordinatorTransaction]:
+        """The first transaction of each producer id in each topic, by its coordinator.
+
+        What a producer wrote to a topic before that may be of another cluster where another producer has the id, or of
+        another topic: partitions are copied with their producers and markers.
+        """
+        first: dict[tuple[int, str], CoordinatorTransaction] = {}
+        for one in self.coordinator_transactions:
+            for topic in {of.topic for of in one.partitions or ()}:
+                before = first.setdefault((one.producer_id, topic), one)
+                if one.start < before.start:
+                    first[one.producer_id, topic] = one
+        return first
+
+    @cached_property
     def coordinators(self) -> Coordinators:
         """The last state of each transactional id."""
         return Coordinators(self.files, self.read.faults_only().apart())  # coordinator_transactions has the faults

@@ -48,7 +48,8 @@ NOT_TRANSACTIONAL = FindingCode(
     Severity.ERROR,
     "A transactional producer wrote outside of transactions: these records cannot be aborted, and consumers see them"
     " before the transaction has ended.",
-    "The producer has a transaction open in the partition, or __transaction_state has its producer id.",
+    "The producer has a transaction open in the partition, or __transaction_state has a transaction of its producer id"
+    " with the topic.",
 )
 IMPOSSIBLE_HEADER = FindingCode(
     "impossible_header",
@@ -98,13 +99,13 @@ def epoch_findings(evidence: Evidence) -> Iterator[Finding]:
 
 def plain_batches(evidence: Evidence) -> Iterator[Finding]:
     """Return batches of transactional producers that are in no transaction."""
-    transactional = {one.producer_id: one.transactional_id for one in evidence.coordinator_transactions}
     for log in evidence.producer_logs.logs.values():
         inside = {odd.base_offset: odd.what for _, odd in log.odd if odd.error == sequences.NOT_TRANSACTIONAL}
         for producer_id, offset in log.plain_producers.items():
-            if producer_id in transactional:
+            transaction = evidence.first_transactions.get((producer_id, log.of.topic))
+            if transaction is not None:
                 what = f"producer {producer_id}: a batch outside of transactions, of transactional id "
-                inside.setdefault(offset, f"{what}{transactional[producer_id]}")
+                inside.setdefault(offset, f"{what}{transaction.transactional_id}")
         for offset, what in sorted(inside.items()):
             yield _finding(evidence, NOT_TRANSACTIONAL, log, offset, what)
 

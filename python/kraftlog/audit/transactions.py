@@ -34,7 +34,8 @@ TORN_TRANSACTION = FindingCode(
 )
 _WHOLE_COORDINATORS = (
     "The files of __transaction_state have all offsets from 0 on and go on after the marker; they have a transaction of"
-    " the producer id that began before it."
+    " the producer id that began before it and has the topic: otherwise the topic was copied from another cluster, or"
+    " under another name."
 )
 COMMIT_WITHOUT_DECISION = FindingCode(
     "commit_without_decision",
@@ -121,16 +122,17 @@ def markers_without_decision(evidence: Evidence) -> Iterator[Finding]:
         known[of_coordinator.producer_id].append(of_coordinator)
     for one in evidence.producer_logs.transactions:
         decided = known.get(one.producer_id)
-        # a marker before that is of another cluster, from which the partition was copied
-        first_start = min((each.start for each in decided or () if each.start != NONE), default=NONE)
         for part in one.parts if decided else ():
             if not decided or not part.has_ended:
                 continue
+            first = evidence.first_transactions.get((one.producer_id, part.of.topic))
+            if first is None or part.marker_timestamp < first.start:
+                continue  # of another cluster or topic, from which the partition was copied
             same = [each for each in decided if each.epoch == part.marker_epoch and not _is_raised(part, each)]
             is_listed = any(each.may_have(part.of) for each in same)
             is_behind = any(each.epoch > part.marker_epoch for each in decided)
             goes_on = is_behind or goes_on_until > part.marker_timestamp + CLOCKS_DIFFER_MS
-            if not is_listed and goes_on and part.marker_timestamp >= first_start:
+            if not is_listed and goes_on:
                 code = ABORT_WITHOUT_DECISION if part.state == ABORTED else COMMIT_WITHOUT_DECISION
                 why = f"its transaction has not {part.of}" if same else "it decided no transaction of this epoch"
                 known_ = (
