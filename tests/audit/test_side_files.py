@@ -149,6 +149,12 @@ def test_a_log_whose_end_is_missing(log: Path) -> None:
     assert {"recovery_point_after_end", "high_watermark_after_end"} <= names
 
 
+def test_a_segment_file_alone_is_not_the_end_of_its_log(log: Path) -> None:
+    first, *_, last = sorted((log / "trimmed-0").glob("*.log"))
+    assert audit(first) == audit(last) == audit(first, log / "orders-0") == []
+    assert audit(log / "trimmed-0") == []
+
+
 def test_a_folder_that_is_missing(log: Path) -> None:
     (log / "orders-1").rename(log / ("orders-1." + "a" * 32 + "-future"))
     assert audit(log) == []  # the broker is moving it

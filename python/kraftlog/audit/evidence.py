@@ -10,10 +10,11 @@ from typing import Self
 
 from kraftlog.audit.cluster_image import ClusterImage
 from kraftlog.audit.producer_logs import ProducerLogs
+from kraftlog.disk.disk import disk
 from kraftlog.disk.remote_path import LogPath
 from kraftlog.layout.discover import Discovery
 from kraftlog.layout.log_directory import LogDirectory
-from kraftlog.layout.names import printable
+from kraftlog.layout.names import parse_segment_file, printable
 from kraftlog.layout.replica_directory import directory_of
 from kraftlog.read.log_pass import Pass
 from kraftlog.read.partitions import Replica, ReplicaKind, replicas_of
@@ -113,9 +114,10 @@ class Evidence:
 
     @cached_property
     def live_replicas(self) -> list[Replica]:
-        """The replicas in folders that Kafka neither moves nor deletes, in log directories."""
+        """The replicas in folders that Kafka neither moves nor deletes, in log directories, up to their ends."""
         replicas = (one for partition in self.lines.partitions for one in partition.replicas)
-        return [one for one in replicas if one.kind is ReplicaKind.LIVE and one.segments[0].topic_partition is not None]
+        live = (one for one in replicas if one.kind is ReplicaKind.LIVE and one.segments[0].topic_partition is not None)
+        return [one for one in live if _has_end(one)]
 
     @cached_property
     def directories(self) -> Mapping[LogPath, LogDirectory]:
@@ -136,3 +138,17 @@ class Evidence:
     def from_offset(self, name: str, of: TopicPartition, offset: int) -> str:
         """Return a command of kraftlog that shows a partition from an offset on."""
         return self.command(name, *of_partition(of.topic, of.partition), "--start-offset", offset)
+
+
+def _has_end(replica: Replica) -> bool:
+    """Whether the last segment of a log is among the files; a user may name some segment files only."""
+    last = replica.segments[-1]
+    if last.stored or last.base_offset is None:
+        return True
+    try:
+        entries = disk().entries(last.folder)
+    except FileNotFoundError:
+        return False  # the topic was deleted meanwhile
+    named = (parse_segment_file(entry.name) for entry in entries if entry.is_file)
+    logs = (one for one in named if one is not None and (one.kind, one.state) == ("log", ""))
+    return all(one.base_offset <= last.base_offset for one in logs)
