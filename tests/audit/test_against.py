@@ -321,10 +321,16 @@ def test_the_metadata_log_of_a_cluster_tells_which_topics_it_has(tmp_path: Path)
     assert found == [("topic_not_copied", "z")]
 
 
-def test_nothing_in_common_is_no_copy(tmp_path: Path) -> None:
+def test_directories_without_a_common_topic_are_refused(tmp_path: Path) -> None:
+    """Otherwise a wrong directory would pass for a backup without differences."""
     write(tmp_path / "a" / "orders-0", numbered(1), ID)
     write(tmp_path / "b" / "payments-0", numbered(1), ID)
-    assert against(tmp_path / "a", tmp_path / "b") == []
+    write(tmp_path / "c" / "__consumer_offsets-0", [], ID)
+    for other, has in (("b", "payments"), ("c", "no topic of users")):
+        with pytest.raises(ValueError, match=f"this cluster has orders, and the other one has {has}"):
+            against(tmp_path / "a", tmp_path / other)
+    result = run_command("audit", tmp_path / "a", "--against", tmp_path / "b", "--output", tmp_path / "f.csv")
+    assert (result.returncode, (tmp_path / "f.csv").exists()) == (2, False)
 
 
 def test_settings_that_differ(tmp_path: Path) -> None:

@@ -177,6 +177,16 @@ class Comparison:
                 found[topic] = name
         return found
 
+    @property
+    def user_topics(self) -> list[str]:
+        """The topics of users in this cluster, in order."""
+        return sorted({of.topic for of in self._partitions})
+
+    @property
+    def other_user_topics(self) -> list[str]:
+        """The topics of users in the other cluster, in order."""
+        return sorted({of.topic for of in self._others})
+
     @cached_property
     def pairs(self) -> list[Pair]:
         """The partitions that both clusters have."""
@@ -464,6 +474,15 @@ def findings_against(own: Evidence, other: Evidence) -> list[Finding]:
     """Return the differences of another cluster from this one, the worst first.
 
     Memory is proportional to the records of the largest partition: 25 bytes each, of both clusters.
+
+    Raises
+    ------
+    ValueError
+        If no topic is in both.
     """
     comparison = Comparison(own, other)
+    if not comparison.topics:
+        sides = (comparison.user_topics, comparison.other_user_topics)
+        has = [", ".join(some[:5]) + (", ..." if len(some) > 5 else "") or "no topic of users" for some in sides]
+        raise ValueError(f"nothing to compare: this cluster has {has[0]}, and the other one has {has[1]}")
     return sorted((one for check in AGAINST_CHECKS for one in check(comparison)), key=lambda one: one.order)

@@ -10,7 +10,7 @@ from kraftlog.audit.finding import Finding, FindingCode, Severity
 from kraftlog.codec.headers import NO_TIMESTAMP
 from kraftlog.tables.causes import OpenTransaction
 from kraftlog.tables.commands import of_partition
-from kraftlog.topics import TRANSACTION_STATE
+from kraftlog.topics import TRANSACTION_STATE, TopicPartition
 from kraftlog.transactions import sequences
 from kraftlog.transactions.producer_state import ProducerState
 from kraftlog.transactions.transaction import (
@@ -117,20 +117,25 @@ def markers_without_decision(evidence: Evidence) -> Iterator[Finding]:
     if not of_coordinators or not all(log.is_whole for log in of_coordinators):
         return
     goes_on_until = max(log.broker_time for log in of_coordinators)
-    known: dict[int, list[CoordinatorTransaction]] = defaultdict(list)
-    for of_coordinator in evidence.coordinator_transactions:
-        known[of_coordinator.producer_id].append(of_coordinator)
+    listed: dict[tuple[int, int, bool], set[TopicPartition | None]] = defaultdict(set)  # None: every partition
+    greatest_epochs: dict[int, int] = {}
+    for each in evidence.coordinator_transactions:
+        partitions = {None} if each.partitions is None else each.partitions
+        listed[each.producer_id, each.epoch, _has_raised(each)].update(partitions)
+        greatest_epochs[each.producer_id] = max(each.epoch, greatest_epochs.get(each.producer_id, NONE))
     for one in evidence.producer_logs.transactions:
-        decided = known.get(one.producer_id)
-        for part in one.parts if decided else ():
-            if not decided or not part.has_ended:
+        for part in one.parts if one.producer_id in greatest_epochs else ():
+            if not part.has_ended:
                 continue
             first = evidence.first_transactions.get((one.producer_id, part.of.topic))
             if first is None or part.marker_timestamp < first.start:
                 continue  # of another cluster or topic, from which the partition was copied
-            same = [each for each in decided if each.epoch == part.marker_epoch and not _is_raised(part, each)]
-            is_listed = any(each.may_have(part.of) for each in same)
-            is_behind = any(each.epoch > part.marker_epoch for each in decided)
+            # a marker with the epoch of its data is not that of a transaction whose coordinator raised the epoch
+            kinds = (False,) if part.data_epoch == part.marker_epoch else (False, True)
+            keys = ((one.producer_id, part.marker_epoch, has_raised) for has_raised in kinds)
+            same = [listed[key] for key in keys if key in listed]
+            is_listed = any(part.of in some or None in some for some in same)
+            is_behind = greatest_epochs[one.producer_id] > part.marker_epoch
             goes_on = is_behind or goes_on_until > part.marker_timestamp + CLOCKS_DIFFER_MS
             if not is_listed and goes_on:
                 code = ABORT_WITHOUT_DECISION if part.state == ABORTED else COMMIT_WITHOUT_DECISION
@@ -141,10 +146,9 @@ def markers_without_decision(evidence: Evidence) -> Iterator[Finding]:
                 yield _finding(evidence, code, part, part.marker_offset, known_)
 
 
-def _is_raised(part: Part, of_coordinator: CoordinatorTransaction) -> bool:
-    """Return whether a marker has the epoch of its data, which the coordinator would have raised."""
-    raised = of_coordinator.data_epoch is not None and of_coordinator.data_epoch < of_coordinator.epoch
-    return raised and part.data_epoch == part.marker_epoch
+def _has_raised(of_coordinator: CoordinatorTransaction) -> bool:
+    """Return whether the coordinator raised the epoch for the markers."""
+    return of_coordinator.data_epoch is not None and of_coordinator.data_epoch < of_coordinator.epoch
 
 
 def markers_without_records(evidence: Evidence) -> Iterator[Finding]:
