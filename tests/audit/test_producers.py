@@ -168,6 +168,18 @@ def test_a_transaction_with_batches_of_two_epochs(cluster: SmallCluster):
     assert cluster.found(epoch_findings) == [("producer_epoch_goes_back", "t", 1)]
 
 
+def test_a_transaction_whose_marker_may_be_missing(cluster: SmallCluster):
+    """It may have been damaged, or lie in a segment that is lost."""
+    cluster.data("t-0", 1, 0)
+    cluster.skip("t-0")
+    cluster.data("t-0", 1, 1)
+    cluster.skip("t-0")
+    plain(cluster, 1, epoch=1)
+    assert cluster.found(epoch_findings) == cluster.found(plain_batches) == []
+    cluster.data("t-0", 1, 0)
+    assert cluster.found(epoch_findings) == [("producer_epoch_goes_back", "t", 5)]
+
+
 def test_a_batch_outside_of_the_transaction_of_its_producer(cluster: SmallCluster):
     cluster.data("t-0", 1, 0)
     cluster.data("t-0", 1, 0, transactional=False)

@@ -26,8 +26,10 @@ def kraftlog(command: str, paths: Sequence[str], *options: object) -> str:
     >>> from kraftlog.tables.commands import kraftlog
     >>> kraftlog("verify", ["/data/kafka logs"], "-t", "a;b")
     "kraftlog verify '/data/kafka logs' -t 'a;b'"
+    >>> kraftlog("verify", ["-copy"])  # not an option
+    'kraftlog verify ./-copy'
     """
-    named = [quote(path) for path in paths[:PATHS_NAMED]]
+    named = [quote(f"./{path}" if path.startswith("-") else path) for path in paths[:PATHS_NAMED]]
     more = ["..."] if len(paths) > PATHS_NAMED else []
     return " ".join(["kraftlog", command, *named, *more, *(quote(str(option)) for option in options)])
 

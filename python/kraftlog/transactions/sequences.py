@@ -2,8 +2,9 @@
 
 Sequences of a producer's epoch have no gaps, and a new epoch begins with sequence 0. If the log lacks offsets between
 two batches, it was cleaned, and a gap between their sequences is not an error. Between the first batch of a transaction
-and its marker there are only transactional batches of one epoch, and the marker's epoch is not less than theirs. The
-epochs of a producer, and those of the coordinators of its markers, never decrease.
+and its marker there are only transactional batches of one epoch, and the marker's epoch is not less than theirs, unless
+offsets are missing, which may be those of a marker. The epochs of a producer, and those of the coordinators of its
+markers, never decrease.
 
 A broker drops the state of a producer that wrote nothing for ``producer.id.expiration.ms``, and then accepts any epoch
 and sequence. Batches whose times lie a day or more apart are therefore only compared within a transaction.
@@ -185,9 +186,10 @@ def _gaps(rows: _Rows, before_data: npt.NDArray[np.intp], before: npt.NDArray[np
 
 
 def _wrong_inside(rows: _Rows, before: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
-    """Return which rows cannot be inside of the transaction that their producer has open."""
+    """Return which rows cannot be inside of the transaction that their producer certainly has open."""
     kinds, epochs = rows["kind"], rows["epoch"][before]
     within = rows["is_new"] & (before >= 0) & (kinds[before] == _IN_TRANSACTION)
+    within &= rows["missing"] == rows["missing"][before]  # its marker may be missing
     wrong = (kinds == _PLAIN) | ((kinds == _IN_TRANSACTION) & (rows["epoch"] != epochs))
     wrong |= (kinds == _MARKER) & (rows["epoch"] < epochs)
     return np.asarray(within & wrong)
