@@ -93,6 +93,17 @@ def test_records_and_errors(tmp_path: Path, batches: int, workers: int, cleaned:
         log.records(["offset"], strict=True).to_table()
 
 
+@pytest.mark.parametrize("batches", [0, 4])
+def test_audits_and_transactions_name_it(tmp_path: Path, batches: int) -> None:
+    folder = write(tmp_path / "log", cleaned=0)
+    truncate(folder, batches)
+    result = run_command("audit", str(tmp_path / "log"))
+    assert (result.returncode, result.stderr.count("missing_batches")) == (1, 1)
+    faults: list[kraftlog.Fault] = []
+    kraftlog.open(tmp_path / "log").transactions(strict=False, faults=faults)
+    assert [fault.message for fault in faults] == [message(batches)]
+
+
 def test_verify_names_it_once(tmp_path: Path) -> None:
     """And does not also name each entry of the index without a batch."""
     folder = write(tmp_path / "log")

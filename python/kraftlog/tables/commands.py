@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from shlex import quote
 
 BROKER = "--bootstrap-server <broker>"
-PATHS_NAMED = 4
 
 
 def kraftlog(command: str, paths: Sequence[str], *options: object) -> str:
@@ -29,9 +28,8 @@ def kraftlog(command: str, paths: Sequence[str], *options: object) -> str:
     >>> kraftlog("verify", ["-copy"])  # not an option
     'kraftlog verify ./-copy'
     """
-    named = [quote(f"./{path}" if path.startswith("-") else path) for path in paths[:PATHS_NAMED]]
-    more = ["..."] if len(paths) > PATHS_NAMED else []
-    return " ".join(["kraftlog", command, *named, *more, *(quote(str(option)) for option in options)])
+    named = [quote(f"./{path}" if path.startswith("-") else path) for path in paths]
+    return " ".join(["kraftlog", command, *named, *(quote(str(option)) for option in options)])
 
 
 def of_partition(topic: str | None, partition: int | None) -> list[object]:

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from kraftlog.codec import headers as batch_headers
+from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.codec.headers import Headers, last_offsets
 from kraftlog.coordinator.transactional_ids import TRANSACTION_LOG
 from kraftlog.errors import Fault
@@ -22,7 +23,8 @@ from kraftlog.layout.segment import Segment
 from kraftlog.read.log_pass import Pass
 from kraftlog.read.messages import typed_chunks
 from kraftlog.read.partitions import by_partition, is_metadata
-from kraftlog.read.segment_reader import segment_headers
+from kraftlog.read.segment_end import end_fault
+from kraftlog.read.segment_reader import scanned, segment_file
 from kraftlog.stream import rows_of
 from kraftlog.tables.coordinator_segments import coordinator_segments
 from kraftlog.tables.coordinator_tables import OFFSET_COMMIT, partitions_of_topic
@@ -227,9 +229,13 @@ class TransactionsOfLog:
         for segment in group:
             unread: list[Fault] = []
             self.observe(segment, [], None, read.faults)
-            for headers in segment_headers(segment, unread, check_crc=True):
-                self.observe(segment, [], headers)
-                also(segment, headers)
+            with segment_file(segment, unread, strict=False) as file:
+                scan = HeaderScan(file, check_crc=True)
+                for headers in scanned(segment, scan, unread):
+                    self.observe(segment, [], headers)
+                    also(segment, headers)
+                at_end = end_fault(segment, scan, scan.faults, file)
+                unread += [] if at_end is None else [at_end]
             self.observe(segment, unread, None)
             read.add(*unread)
             read.advance(segment.size)
