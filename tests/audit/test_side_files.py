@@ -12,7 +12,14 @@ from golden_files import GOLDEN
 from golden_releases import RELEASES, folder_of
 from kraftlog.audit.evidence import Evidence
 from kraftlog.audit.finding import Finding
-from kraftlog.audit.side_files import checkpoints, gaps_in_tier, leader_epochs, missing_folders, side_files
+from kraftlog.audit.side_files import (
+    checkpoints,
+    gaps_in_tier,
+    leader_epochs,
+    missing_folders,
+    missing_logs,
+    side_files,
+)
 from kraftlog.layout.tier.remote_tier import RemoteTier
 from stopped_broker import evidence_of
 
@@ -20,6 +27,7 @@ CHECKS: list[Callable[[Evidence], Iterator[Finding]]] = [
     side_files,
     checkpoints,
     missing_folders,
+    missing_logs,
     leader_epochs,
     gaps_in_tier,
 ]
@@ -164,6 +172,21 @@ def test_a_folder_that_is_missing(log: Path) -> None:
     assert finding.known == (
         "recovery-point-offset-checkpoint has the offset 66 of orders-1, which has no folder in the directory"
     )
+    (log / CLEAN).unlink()
+    assert audit(log) == []
+
+
+def test_a_folder_without_a_log(log: Path) -> None:
+    """Its index files are there."""
+    (path,) = (log / "orders-1").glob("*.log")
+    path.rename(path.with_suffix(".log.deleted"))
+    assert audit(log) == []  # the broker is removing the segment
+    path.with_suffix(".log.deleted").unlink()
+    assert audit(log) == [("missing_log", "orders-1", 0)]
+    points = log / "recovery-point-offset-checkpoint"
+    points.write_text(points.read_text().replace("orders 1 66", "orders 1 0"))
+    assert audit(log) == []
+    points.write_text(points.read_text().replace("orders 1 0", "orders 1 66"))
     (log / CLEAN).unlink()
     assert audit(log) == []
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from kraftlog.audit.evidence import Evidence
 from kraftlog.audit.finding import Finding, FindingCode, Severity
 from kraftlog.check.partitions import side_file_faults
+from kraftlog.disk.disk import disk
 from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import CorruptRecordError, Fault
 from kraftlog.layout.checkpoints import (
@@ -80,6 +81,13 @@ MISSING_FOLDER = FindingCode(
     "The broker had a replica here, and its folder is gone. A broker that starts creates an empty one: if it becomes"
     " the leader, the other replicas truncate their logs.",
     _CLEAN + " No folder in the directory has the partition, not even one that Kafka moves or deletes.",
+)
+MISSING_LOG = FindingCode(
+    "missing_log",
+    Severity.ERROR,
+    "The log files of this replica are gone. A broker that starts begins an empty log: if it becomes the leader, the"
+    " other replicas truncate theirs.",
+    _CLEAN + " The recovery point is not 0, and the folder has no log file, not even one that Kafka deletes.",
 )
 LEADER_EPOCH_MISMATCH = FindingCode(
     "leader_epoch_mismatch",
@@ -182,6 +190,31 @@ def missing_folders(evidence: Evidence) -> Iterator[Finding]:
             )
 
 
+def missing_logs(evidence: Evidence) -> Iterator[Finding]:
+    """Return partitions with a recovery point whose folder has no log file."""
+    read = {(replica.directory, replica.segments[0].topic_partition) for replica in evidence.live_replicas}
+    for directory in evidence.directories.values():
+        offsets = evidence.checkpoints.offsets(directory.path, RECOVERY_POINTS) or {} if directory.is_clean else {}
+        for of, offset in sorted((TopicPartition(*of), offset) for of, offset in offsets.items()):
+            if (directory.path, of) in read or directory.folders.get(of) != (str(of),) or not offset:
+                continue
+            folder = directory.path / str(of)
+            try:
+                has_log = any(".log" in entry.name for entry in disk().entries(folder))
+            except OSError:
+                continue  # who lists the folder reports it
+            if not has_log:
+                yield Finding(
+                    MISSING_LOG,
+                    f"{RECOVERY_POINTS} has the offset {offset} of {of}, whose folder has no log file",
+                    *of,
+                    0,
+                    directory.node_id,
+                    str(folder),
+                    evidence.command("replicas", "-t", of.topic, "-p", of.partition),
+                )
+
+
 def leader_epochs(evidence: Evidence) -> Iterator[Finding]:
     """Return logs whose ``leader-epoch-checkpoint`` names another epoch for a batch than the batch itself."""
     for replica in _clean_replicas(evidence):
@@ -237,4 +270,4 @@ def _clean_replicas(evidence: Evidence) -> Iterator[Replica]:
             yield replica
 
 
-CHECKS = (side_files, checkpoints, missing_folders, leader_epochs, gaps_in_tier)
+CHECKS = (side_files, checkpoints, missing_folders, missing_logs, leader_epochs, gaps_in_tier)
