@@ -18,6 +18,7 @@ from produce_request import RawProducer
 import kraftlog
 from kraftlog import schema
 
+NOT_AUDITED = "its records have times of the future"
 SMALL = 3000
 TOPICS: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
     "plain": ({}, {}),
