@@ -355,10 +355,12 @@ def open_producers_before(segment: Segment, faults: list[Fault]) -> list[OpenPro
     Returns
     -------
     list of OpenProducer or None
-        None if there is no snapshot, or if it cannot be read, which is in ``faults``.
+        None if there is no snapshot, or if it cannot be read. That is in ``faults``, except behind the recovery point,
+        where a crash may have left a part of it.
     """
-    path = segment.beside.get("snapshot")
-    opened = None if path is None else _read_snapshot(read_open_transactions, path, segment, faults)
+    path, is_on_disk = segment.beside.get("snapshot"), (segment.base_offset or 0) <= segment.settled_offset
+    found = faults if is_on_disk else []
+    opened = None if path is None else _read_snapshot(read_open_transactions, path, segment, found)
     return [] if opened is None and segment.base_offset == 0 else opened
 
 
