@@ -27,11 +27,7 @@ def directories() -> list[Path]:
 @pytest.mark.sweep(40)
 @pytest.mark.parametrize("directory", directories(), ids=name_of)
 def test_golden_directories(directory: Path) -> None:
-    try:
-        evidence = evidence_of(directory)
-    except ValueError as error:
-        pytest.skip(str(error))
-    above = {one.code.name for one in findings(evidence) if one.code.severity < Severity.NOTE}
+    above = {one.code.name for one in findings(evidence_of(directory)) if one.code.severity < Severity.NOTE}
     assert above == EXPECTED.get(name_of(directory), set())
 
 

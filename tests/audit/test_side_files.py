@@ -193,7 +193,7 @@ def test_a_folder_without_a_log(log: Path) -> None:
 
 def test_high_watermarks_of_partitions_that_were_removed(log: Path) -> None:
     path = log / "replication-offset-checkpoint"
-    path.write_text("0\n1\ngone 0 5\n")  # a broker leaves it so when a directory has no partitions any more
+    path.write_text("0\n1\ngone 0 5\n")  # a broker leaves it so when it removes the last partition of a directory
     assert audit(log) == []
 
 

@@ -10,7 +10,7 @@ import kraftlog
 
 
 class Audits:
-    """Audits log directories, and keeps what is found.
+    """Audits log directories, and keeps the findings.
 
     Parameters
     ----------

@@ -46,7 +46,7 @@ def audits(request: pytest.FixtureRequest) -> Iterator[Audits]:
 
 @pytest.fixture(autouse=True, scope="module")
 def of_test(audits: Audits, request: pytest.FixtureRequest) -> None:
-    """Name the test in what is found."""
+    """Name the test of the findings."""
     audits.test = request.node.nodeid
     audits.is_of_healthy = not hasattr(request.module, "NOT_AUDITED")
 

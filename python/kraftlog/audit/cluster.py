@@ -40,7 +40,7 @@ FOREIGN_METADATA_LOG = FindingCode(
     "foreign_metadata_log",
     Severity.WARNING,
     "A broker that starts with this metadata log puts all these folders aside, and deletes them: the log belongs to"
-    " another cluster, or was made anew for a restore.",
+    " another cluster, or was made again for a restore.",
     "The metadata log is that of other nodes. The directory has folders with topic ids, and the metadata log has none"
     " of these ids.",
 )
