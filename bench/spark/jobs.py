@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,14 +21,17 @@ READ_RANGES, FORMAT = "read_ranges", 'format("kraftlog")'
 MAP_IN_ARROW, DATA_SOURCE = "floor: mapInArrow, a batch sent again", "floor: data source, a batch sent again"
 CONNECTOR, TUNED = 'format("kafka"), as it comes', 'format("kafka"), tuned'
 TO_PARQUET, PYARROW = "to_parquet", "floor: pyarrow alone, two processes"
+PARQUET_FILES = "the same rows in Parquet, zstd"
 ONE_CORE = ", one core"
 COMMITTED = ", read_committed"
-ALL, OFFSET, VALUES, COUNT, ISOLATION, PARQUET = (
-    "all columns", "offset alone, sum", "sum of length(value)", "count", "isolation level", "to Parquet, zstd",
+ALL, OFFSET, VALUES, TAIL, COUNT, ISOLATION, PARQUET = (
+    "all columns", "offset alone, sum", "sum of length(value)", "last offsets, all columns", "count",
+    "isolation level", "to Parquet, zstd",
 )  # fmt: skip
-WORKS = [ALL, OFFSET, VALUES, COUNT, ISOLATION, PARQUET]
+WORKS = [ALL, OFFSET, VALUES, TAIL, COUNT, ISOLATION, PARQUET]
 
 RECORD_BYTES = 108  # of key and value
+TAIL_OF = 20  # the last offsets are one part of so many
 SUM_BY_PARTITION = {OFFSET: lambda rows: rows * (rows - 1) // 2, VALUES: lambda rows: 100 * rows}
 QUERIES = {OFFSET: ("offset", "sum(offset)"), VALUES: ("value", "sum(length(value))")}
 TUNING = {
@@ -72,11 +76,13 @@ class Jobs:
 
     def block(self, work: str) -> Block:
         """Return the contenders of one piece of work."""
-        make = {ALL: self._all, COUNT: self._count, ISOLATION: self._isolation, PARQUET: self._parquet}
+        make = {
+            ALL: self._all, COUNT: self._count, TAIL: self._tail, ISOLATION: self._isolation, PARQUET: self._parquet,
+        }  # fmt: skip
         runs = make[work]() if work in make else self._sum(work)
-        size = self.records * RECORD_BYTES
+        records = self.records // TAIL_OF if work == TAIL else self.records
         topic = PAYMENTS if work == ISOLATION else ORDERS
-        return Block(work, topic, [Contender(name, run, self.records, size) for name, run in runs.items()])
+        return Block(work, topic, [Contender(name, run, records, records * RECORD_BYTES) for name, run in runs.items()])
 
     def _ranges(self, topic: str, **options: str) -> Any:
         return read_ranges(self.spark, self.log_dir, subscribe=topic, **options)
@@ -84,15 +90,25 @@ class Jobs:
     def _format(self, topic: str, **options: str) -> Any:
         return self.spark.read.format("kraftlog").options(subscribe=topic, **options).load(self.log_dir)
 
-    def _connector(self, tuning: dict[str, str]) -> Any:
+    def _connector(self, tuning: dict[str, str], options: dict[str, str]) -> Any:
         servers = {"kafka.bootstrap.servers": self.bootstrap_servers, "subscribe": ORDERS}
-        return self.spark.read.format("kafka").options(**servers, **tuning).load()
+        return self.spark.read.format("kafka").options(**servers, **tuning, **options).load()
 
-    def _connectors(self, job: Callable[[Any], int | None]) -> dict[str, Work]:
+    def _connectors(self, job: Callable[[Any], int | None], **options: str) -> dict[str, Work]:
         """Return a job over Spark's own Kafka source, where there is a broker."""
         if self.bootstrap_servers is None:
             return {}
-        return {CONNECTOR: lambda: job(self._connector({})), TUNED: lambda: job(self._connector(TUNING))}
+        return {
+            CONNECTOR: lambda: job(self._connector({}, options)),
+            TUNED: lambda: job(self._connector(TUNING, options)),
+        }
+
+    def _parquet_files(self) -> Any:
+        """Return the topic as Spark reads it from Parquet; its files are written at the first call."""
+        files = self.scratch / "orders.parquet"
+        if not files.exists():
+            to_parquet(self.spark, self.log_dir, str(files), subscribe=ORDERS)
+        return self.spark.read.parquet(str(files))
 
     def _all(self) -> dict[str, Work]:
         batch = self.scratch / "batch.arrow"
@@ -107,7 +123,7 @@ class Jobs:
         }
         names = (READ_RANGES, FORMAT) if cores.AVAILABLE else ()
         alone = {name + ONE_CORE: self._on_one_core(both[name]) for name in names}
-        return both | alone | self._connectors(noop)
+        return both | alone | self._connectors(noop) | {PARQUET_FILES: lambda: noop(self._parquet_files())}
 
     def _on_one_core(self, run: Work) -> Work:
         def confined() -> int | None:
@@ -128,14 +144,26 @@ class Jobs:
             READ_RANGES: lambda: check(self._ranges(ORDERS, columns=column)),
             FORMAT: lambda: check(self._format(ORDERS, columns=column)),
         }
-        return own | self._connectors(check)
+        return own | self._connectors(check) | {PARQUET_FILES: lambda: check(self._parquet_files())}
+
+    def _tail(self) -> dict[str, Work]:
+        of_partition = self.records // len(PARTITIONS)
+        first = of_partition - of_partition // TAIL_OF
+        options = {"startingOffsets": json.dumps({ORDERS: {str(partition): first for partition in PARTITIONS}})}
+        return {
+            READ_RANGES: lambda: noop(self._ranges(ORDERS, **options)),
+            FORMAT: lambda: noop(self._format(ORDERS, **options)),
+            **self._connectors(noop, **options),
+            PARQUET_FILES: lambda: noop(self._parquet_files().where(f"offset >= {first}")),
+        }
 
     def _count(self) -> dict[str, Work]:
         own: dict[str, Work] = {
             READ_RANGES: lambda: self._ranges(ORDERS).count(),
             FORMAT: lambda: self._format(ORDERS).count(),
         }
-        return own | self._connectors(lambda frame: frame.count())
+        both = own | self._connectors(lambda frame: frame.count())
+        return both | {PARQUET_FILES: lambda: self._parquet_files().count()}
 
     def _isolation(self) -> dict[str, Work]:
         committed = {"isolationLevel": "read_committed"}

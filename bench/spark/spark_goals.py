@@ -27,6 +27,7 @@ GOALS = [
     RatioGoal("format, time within 1.25 x the data source's", ALL, FORMAT, DATA_SOURCE, 1 / 1.25, logs=(ORDERS,)),
     RatioGoal("all columns, read_ranges x kafka as it comes", ALL, READ_RANGES, CONNECTOR, 5, logs=(ORDERS,)),
     RatioGoal("all columns, read_ranges x kafka tuned", ALL, READ_RANGES, TUNED, 2.5, logs=(ORDERS,)),
+    RatioGoal("all columns, format x kafka as it comes", ALL, FORMAT, CONNECTOR, 4, logs=(ORDERS,)),
     RatioGoal("offset alone, read_ranges x kafka as it comes", OFFSET, READ_RANGES, CONNECTOR, 10, logs=(ORDERS,)),
     RatioGoal("to Parquet, x kafka as it comes", PARQUET, TO_PARQUET, CONNECTOR, 5, logs=(ORDERS,)),
     RatioGoal("to Parquet, time within 1.5 x pyarrow's", PARQUET, TO_PARQUET, PYARROW, 1 / 1.5, logs=(ORDERS,)),
