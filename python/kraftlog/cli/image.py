@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from datetime import datetime
 from itertools import chain, islice
 from pathlib import Path
@@ -28,6 +29,10 @@ from kraftlog.cli.report import report_faults
 from kraftlog.cli.target import check_target
 from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import Fault
+from kraftlog.metadata.declared.cluster import DeclaredCluster
+from kraftlog.metadata.declared.commands import commands
+from kraftlog.metadata.declared.strimzi import strimzi
+from kraftlog.metadata.declared.terraform import terraform
 from kraftlog.metadata.diff.clusters import cluster_diff
 from kraftlog.metadata.diff.diff import describe, diff
 from kraftlog.metadata.image import TYPES
@@ -40,6 +45,7 @@ from kraftlog.metadata_log.image_cache import ImageCache
 from kraftlog.metadata_log.image_snapshot import write_image
 
 JSON, TEXT = "json", "text"
+COMMANDS_OF_KAFKA, STRIMZI, TERRAFORM = "commands", "strimzi", "terraform"
 EXIT_DIFFERS = 3
 
 
@@ -53,6 +59,13 @@ EXIT_DIFFERS = 3
     metavar="TYPE",
     help=f"Only these records, as a table: {', '.join(TYPES)}.",
 )
+@click.option(
+    "--as",
+    "declarations",
+    type=click.Choice((COMMANDS_OF_KAFKA, STRIMZI, TERRAFORM)),
+    help="Topics, configs, ACLs, users and quotas as Kafka's commands, or as resources of Strimzi or Terraform.",
+)
+@click.option("--cluster-name", metavar="NAME", help="With --as strimzi, name of the Kafka resource.")
 @output_options(JSON)
 @click.option("--show-secrets", is_flag=True, help="Show SCRAM credentials and passwords.")
 @STRICT
@@ -64,6 +77,8 @@ def image(
     directory: LogPath,
     at: int | datetime | None,
     record_type: str | None,
+    declarations: str | None,
+    cluster_name: str | None,
     output: Output,
     show_secrets: bool,
     strict: bool,
@@ -79,6 +94,10 @@ def image(
     Example:
       kraftlog image sample/metadata --at 85 --type TopicRecord
     """  # noqa: D301  (\b keeps the example as it is)
+    if (cluster_name is not None) != (declarations == STRIMZI):
+        raise click.UsageError("--as strimzi and --cluster-name go together")
+    if declarations is not None and (record_type is not None or output.form is not None):
+        raise click.UsageError("--as goes neither with --type nor with --format")
     if output.form is not None and (output.form == JSON) == (record_type is not None):
         raise click.UsageError("--format json shows the whole image, all others need --type")
     for option, given in (("--columns", output.columns), ("--limit", output.limit)):
@@ -93,7 +112,10 @@ def image(
     found = image_at(log, offset, faults, cache=cache)
     refuse(faults, strict=strict)
     note_end(found, offset)
-    if record_type is None:
+    if declarations is not None:
+        declared = DeclaredCluster.of(found.image, show_secrets=show_secrets)
+        output.write_texts(_declarations(declared, declarations, cluster_name or ""))
+    elif record_type is None:
         _write_json(found, output, show_secrets=show_secrets)
     else:
         table = image_table(found.image, record_type, show_secrets=show_secrets)
@@ -108,6 +130,12 @@ def image(
 def _write_json(found: ImageAt, output: Output, *, show_secrets: bool) -> None:
     texts = json_texts(found.image, found.offset, found.epoch, found.timestamp, show_secrets=show_secrets)
     output.write_texts(chain(texts, ["\n"]))
+
+
+def _declarations(cluster: DeclaredCluster, kind: str, name: str) -> Iterator[str]:
+    if kind == STRIMZI:
+        return strimzi(cluster, name)
+    return terraform(cluster) if kind == TERRAFORM else commands(cluster)
 
 
 @click.command("diff")
