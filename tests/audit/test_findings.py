@@ -131,7 +131,7 @@ def test_the_worst_comes_first_and_then_by_code_and_place(monkeypatch: pytest.Mo
 
 def test_commands_name_the_log_directories_as_the_user_did(torn: Path, monkeypatch: pytest.MonkeyPatch):
     def check(evidence: Evidence) -> Iterator[Finding]:
-        yield Finding(CODES[Severity.NOTE], "x", next_command=evidence.command("verify", "-t", "a b"))
+        yield Finding(CODES[Severity.NOTE], "x", next_command=evidence.command("verify", None, "-t", "a b"))
 
     monkeypatch.setattr(audit, "CHECKS", (check,))
     monkeypatch.chdir(torn.parent)

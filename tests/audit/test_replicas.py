@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import struct
 import zlib
 from pathlib import Path
@@ -16,6 +17,8 @@ from audit_replicas import CLEANED, NOT_CLEANED, batch, codes, replica, written
 from held_replicas import ORDERS, Held, agreed, damaged_replicas, stretches
 from kraftlog.codec.compression import decompressor
 from kraftlog.codec.filtered_batch import filtered_batch
+from kraftlog.disk.disk import Disk, ReadableFile, use_disk
+from kraftlog.disk.remote_path import LogPath
 from replica_histories import Log, replicas
 
 
@@ -75,7 +78,8 @@ def test_a_copy_with_another_value(tmp_path: Path):
     assert (row["code"], row["severity"], row["offset"], row["node_id"]) == ("replicas_differ", "error", 3, 2)
     first_one = "the first one, at offset 3 in leader epoch 4, has other values of value"
     assert row["known"] == f"1 record differs between node 1 and node 2; {first_one}"
-    assert row["next_command"].endswith("-t orders -p 0 --start-offset 3 --end-offset 4")
+    assert " batches " in row["next_command"]
+    assert " -t orders -p 0 --start-offset 3 --end-offset 4 --columns replica," in row["next_command"]
 
 
 @pytest.mark.parametrize(
@@ -171,14 +175,25 @@ def test_records_that_retention_has_deleted_are_not_missing(tmp_path: Path):
     assert codes(first, late) == {}
 
 
+class BadSectors(Disk):
+    """The real disk, but for a file that cannot be opened."""
+
+    def __init__(self, bad: Path) -> None:
+        self.bad = bad
+
+    def open(self, path: LogPath, size: int | None = None) -> ReadableFile:
+        if path == self.bad:
+            raise OSError(errno.EIO, "Input/output error", str(path))
+        return super().open(path, size)
+
+
 def test_a_file_that_cannot_be_read_lacks_nothing(tmp_path: Path):
     batches = [batch(number, 0, f"v{number}") for number in range(12)]
     first = replica(tmp_path / "1", (0, batches))
     other = replica(tmp_path / "2", (0, batches[:6]), (6, batches[6:]))
-    log = kraftlog.open([first, other])
-    (other / "orders-0" / f"{0:020d}.log").unlink()
     faults: list[kraftlog.Fault] = []
-    assert log.findings(faults=faults).to_pylist() == []
+    with use_disk(BadSectors(other / "orders-0" / f"{0:020d}.log")):
+        assert kraftlog.open([first, other]).findings(faults=faults).to_pylist() == []
     assert {fault.error for fault in faults} == {"unreadable_file"}
 
 

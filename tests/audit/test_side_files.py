@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import kraftlog
 from golden_files import GOLDEN
 from golden_releases import RELEASES, folder_of
 from kraftlog.audit.evidence import Evidence
@@ -16,8 +17,7 @@ from kraftlog.audit.side_files import (
     checkpoints,
     gaps_in_tier,
     leader_epochs,
-    missing_folders,
-    missing_logs,
+    missing_replicas,
     side_files,
 )
 from kraftlog.layout.tier.remote_tier import RemoteTier
@@ -26,8 +26,7 @@ from stopped_broker import evidence_of
 CHECKS: list[Callable[[Evidence], Iterator[Finding]]] = [
     side_files,
     checkpoints,
-    missing_folders,
-    missing_logs,
+    missing_replicas,
     leader_epochs,
     gaps_in_tier,
 ]
@@ -167,10 +166,10 @@ def test_a_folder_that_is_missing(log: Path) -> None:
     (log / "orders-1").rename(log / ("orders-1." + "a" * 32 + "-future"))
     assert audit(log) == []  # the broker is moving it
     shutil.rmtree(log / ("orders-1." + "a" * 32 + "-future"))
-    (finding,) = missing_folders(evidence_of(log))
+    (finding,) = missing_replicas(evidence_of(log))
     assert finding.code.name == "missing_folder"
     assert finding.known == (
-        "recovery-point-offset-checkpoint has the offset 66 of orders-1, which has no folder in the directory"
+        "recovery-point-offset-checkpoint has the offset 66 of orders-1, which has no folder there"
     )
     (log / CLEAN).unlink()
     assert audit(log) == []
@@ -182,7 +181,7 @@ def test_a_folder_without_a_log(log: Path) -> None:
     path.rename(path.with_suffix(".log.deleted"))
     assert audit(log) == []  # the broker is removing the segment
     path.with_suffix(".log.deleted").unlink()
-    assert audit(log) == [("missing_log", "orders-1", 0)]
+    assert audit(log) == [("missing_log", "orders-1", None)]
     points = log / "recovery-point-offset-checkpoint"
     points.write_text(points.read_text().replace("orders 1 66", "orders 1 0"))
     assert audit(log) == []
@@ -198,7 +197,23 @@ def test_high_watermarks_of_partitions_that_were_removed(log: Path) -> None:
 
 
 def test_folders_of_partitions_that_are_not_asked_for_are_not_missing(log: Path) -> None:
+    shutil.rmtree(log / "orders-1")
     assert audit(log / "orders-0") == []
+    assert audit(log) == [("missing_folder", "orders-1", None)]
+    for chosen, is_found in (
+        ({"topics": ["plain"]}, False),
+        ({"partitions": [0]}, False),
+        ({"topics": ["orders"]}, True),
+    ):
+        found = kraftlog.open(log, **chosen).findings(["code", "file"]).to_pylist()
+        assert bool(found) is is_found
+    shutil.rmtree(log / "orders-0")
+    other = log.parent / "other"
+    shutil.copytree(folder_of("3.9.1", "clean") / "log", other)
+    found = kraftlog.open([str(log.parent / "l*"), other], topics=["orders"]).findings(["code", "file"]).to_pylist()
+    assert {(one["code"], one["file"]) for one in found} == {
+        ("missing_folder", str(log / "recovery-point-offset-checkpoint"))
+    }
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from kraftlog.audit.evidence import Evidence
 from kraftlog.audit.finding import Finding, FindingCode, Severity
 from kraftlog.metadata.uuids import LOST, names_directory, uuid_text
 from kraftlog.read.partitions import Replica
+from kraftlog.tables.commands import kraftlog
 from kraftlog.topics import CLUSTER_METADATA, TopicPartition
 
 _OWN = (
@@ -16,6 +17,14 @@ _OWN = (
     " moment."
 )
 
+METADATA_LOG_CUT_OFF = FindingCode(
+    "metadata_log_cut_off",
+    Severity.ERROR,
+    "The end of the metadata log is missing: it was truncated, or restored from an older copy. The checks that compare"
+    " it with other files are left out.",
+    "The broker was shut down cleanly, and no metadata log among the files ends later than its own. A .snapshot of its"
+    " log, its broker epoch in .kafka_cleanshutdown, or the leader epoch of one of its partitions is later.",
+)
 TOPIC_ID_MISMATCH = FindingCode(
     "topic_id_mismatch",
     Severity.ERROR,
@@ -41,8 +50,8 @@ FOREIGN_METADATA_LOG = FindingCode(
     Severity.WARNING,
     "A broker that starts with this metadata log puts all these folders aside, and deletes them: the log belongs to"
     " another cluster, or was made again for a restore.",
-    "The metadata log is that of other nodes. The directory has folders with topic ids, and the metadata log has none"
-    " of these ids.",
+    "All partitions are audited. The metadata log is that of other nodes. The directory has folders with topic ids, and"
+    " the metadata log has none of these ids.",
 )
 OFFLINE_DIRECTORY = FindingCode(
     "offline_directory",
@@ -57,6 +66,22 @@ ISR_LACKS_RECORDS = FindingCode(
     "Both brokers were shut down cleanly. The metadata log is the last one among the files, and the broker with the"
     " greater high watermark has it, too.",
 )
+
+
+def metadata_log_cut_off(evidence: Evidence) -> Iterator[Finding]:
+    """Return what proves that records are missing at the end of the metadata log."""
+    end = evidence.metadata_log_end
+    if end is not None:
+        yield Finding(
+            METADATA_LOG_CUT_OFF,
+            f"the metadata log ends at offset {end.end_offset}, but {end.later}",
+            CLUSTER_METADATA,
+            0,
+            end.end_offset,
+            end.replica.node_id,
+            str(end.replica.folder),
+            kraftlog("verify", [str(end.replica.folder)]),
+        )
 
 
 def topic_ids_and_assignments(evidence: Evidence) -> Iterator[Finding]:
@@ -93,7 +118,7 @@ def _contradiction(cluster: ClusterImage, replica: Replica, of: TopicPartition) 
 def foreign_metadata_logs(evidence: Evidence) -> Iterator[Finding]:
     """Return log directories with no folder of a topic of the metadata log."""
     cluster = evidence.cluster
-    if cluster is None:
+    if cluster is None or not evidence.is_whole:
         return
     for directory in evidence.directories.values():
         if directory.node_id in cluster.node_ids:
@@ -133,7 +158,7 @@ def offline_directories(evidence: Evidence) -> Iterator[Finding]:
             *first,
             None,
             broker_id,
-            next_command=evidence.command("health"),
+            next_command=kraftlog("health", [str(cluster.folder)]),
         )
 
 
@@ -168,7 +193,7 @@ def isr_without_records(evidence: Evidence) -> Iterator[Finding]:
                     end,
                     one.node_id,
                     str(one.folder),
-                    evidence.command("replicas", "-t", of.topic, "-p", of.partition),
+                    evidence.command("replicas", of),
                 )
 
 
@@ -177,4 +202,10 @@ def _is_clean(evidence: Evidence, replica: Replica) -> bool:
     return directory is not None and directory.is_clean
 
 
-CHECKS = (topic_ids_and_assignments, foreign_metadata_logs, offline_directories, isr_without_records)
+CHECKS = (
+    metadata_log_cut_off,
+    topic_ids_and_assignments,
+    foreign_metadata_logs,
+    offline_directories,
+    isr_without_records,
+)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kraftlog.disk.remote_path import LogPath
 from kraftlog.metadata.kafka_names import BROKER_RESOURCE, TOPIC_RESOURCE
 from kraftlog.metadata.record_types import BROKERS, CONFIGS, PARTITIONS, TOPICS
 from kraftlog.metadata.uuids import uuid_text
@@ -58,11 +59,16 @@ class ClusterImage:
     def __init__(self, at: ImageAt, replicas: Sequence[Replica]) -> None:
         self._tables = at.image.tables([BROKERS.name, CONFIGS.name, PARTITIONS.name, TOPICS.name])
         self._line = max(replicas, key=lambda one: one.end)
+        self.end_offset = max(self._line.end.end_offset, at.offset + 1)
         self.timestamp = at.timestamp
         # nodes whose own log reaches this image: their other files are from the same time
-        self.node_ids = frozenset(
-            one.node_id for one in replicas if one.node_id is not None and one.end == self._line.end
-        )
+        self.replicas = [one for one in replicas if one.node_id is not None and one.end == self._line.end]
+        self.node_ids = frozenset(one.node_id for one in self.replicas if one.node_id is not None)
+
+    @property
+    def folder(self) -> LogPath:
+        """The folder of the metadata log."""
+        return self._line.folder
 
     @cached_property
     def topic_ids(self) -> dict[str, str]:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
 from kraftlog.audit.cluster_image import ClusterImage
+from kraftlog.audit.metadata_log_end import MetadataLogEnd, end_of_metadata_log
 from kraftlog.audit.producer_logs import ProducerLogs
 from kraftlog.disk.disk import disk
-from kraftlog.disk.remote_path import LogPath
-from kraftlog.layout.discover import Discovery
+from kraftlog.disk.remote_path import LogPath, log_path
+from kraftlog.layout.discover import Discovery, expanded_paths
+from kraftlog.layout.identity import Identity
 from kraftlog.layout.log_directory import LogDirectory
 from kraftlog.layout.names import parse_segment_file, printable
 from kraftlog.layout.replica_directory import directory_of
+from kraftlog.layout.segment import Segment
+from kraftlog.layout.tier.remote_tier import RemoteTier
 from kraftlog.read.log_pass import Pass
 from kraftlog.read.partitions import Replica, ReplicaKind, replicas_of
 from kraftlog.read.replica_checkpoints import ReplicaCheckpoints
@@ -25,6 +29,7 @@ from kraftlog.tables.lines import Lines
 from kraftlog.tables.transactions import coordinator_transactions
 from kraftlog.topics import TopicPartition
 from kraftlog.transactions.coordinator_transitions import TransitionCheck
+from kraftlog.transactions.cut import CutTime
 from kraftlog.transactions.transaction import CoordinatorTransaction
 
 
@@ -54,10 +59,8 @@ class Evidence:
     @classmethod
     def of(cls, files: Discovery, read: Pass) -> Self:
         """Return files as evidence, now."""
-        folders = {one.folder: one for one in files.segments}
-        named = [
-            directory_of(one) if one.stored or not folder.name else folder.parent for folder, one in folders.items()
-        ]
+        folders = {one.folder: one for one in files.segments if not one.stored}
+        named = [folder.parent if folder.name else directory_of(one) for folder, one in folders.items()]
         directories = list(dict.fromkeys(printable(str(one)) for one in named))
         return cls(files, read, time.time_ns() // 1_000_000, directories)
 
@@ -108,9 +111,19 @@ class Evidence:
 
     @cached_property
     def cluster(self) -> ClusterImage | None:
-        """What the metadata log says; None without one, and with several or faulty ones."""
+        """What the metadata log says; None without one, with several or faulty ones, and if its end is missing."""
+        return None if self.metadata_log_end is not None else self.last_image
+
+    @cached_property
+    def last_image(self) -> ClusterImage | None:
+        """The image at the end of the metadata log, also if later records of it are missing."""
         at = self.lines.metadata_image
         return None if at is None else ClusterImage(at, replicas_of(self.files.metadata_log)[0])
+
+    @cached_property
+    def metadata_log_end(self) -> MetadataLogEnd | None:
+        """What proves that records are missing at the end of the metadata log; None without proof."""
+        return None if self.last_image is None else end_of_metadata_log(self.last_image, self.lines)
 
     @cached_property
     def live_replicas(self) -> list[Replica]:
@@ -127,17 +140,124 @@ class Evidence:
         return {one.path: one for one in each if one is not None}
 
     @cached_property
+    def whole_directories(self) -> list[LogDirectory]:
+        """The log directories of which the caller named the whole, also those without a selected partition."""
+        source = self.files.source
+        if source is None:
+            return list(self.directories.values())
+        named = [one for one in source.paths if not isinstance(one, RemoteTier | Identity | CutTime)]
+        clusters = [one.cluster_id for one in source.paths if isinstance(one, Identity) and one.cluster_id is not None]
+        try:
+            paths = [path.absolute() for path in expanded_paths(named, source.storage_options)] if named else []
+        except FileNotFoundError:
+            return []
+        folders = [one for one in paths if (entry := disk().entry(one)) is not None and entry.is_dir]
+        each = (self.directories.get(path) or LogDirectory.of(path, self.read.faults) for path in folders)
+        return [one for one in each if one is not None and (not clusters or one.cluster_id in clusters)]
+
+    @cached_property
     def checkpoints(self) -> ReplicaCheckpoints:
         """The checkpoints of the log directories."""
         return ReplicaCheckpoints(self.read.faults)
 
-    def command(self, name: str, *options: object) -> str:
-        """Return a command of kraftlog over the same files, quoted for a shell."""
-        return kraftlog(name, self.paths, *options)
+    def is_selected(self, of: TopicPartition) -> bool:
+        """Whether the caller asked for a partition."""
+        source = self.files.source
+        return source is None or source.is_wanted is None or source.is_wanted(*of)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the caller asked for all partitions."""
+        return self.files.source is None or self.files.source.is_wanted is None
+
+    def apart(self) -> Self:
+        """Return the same evidence with faults of its own, before anything is read."""
+        return replace(self, read=replace(self.read, faults=[]))
+
+    def listed_again(self) -> Discovery | None:
+        """Return the files that are there now; None if they cannot be listed."""
+        source = self.files.source
+        if source is None:
+            return None
+        try:
+            return source.discover()
+        except ValueError:
+            return Discovery()  # the last topic was deleted
+        except FileNotFoundError:
+            directories = {one.folder.absolute().parent for one in self.files.segments}
+            return Discovery() if all(disk().entry(one) is not None for one in directories) else None
+        except OSError:
+            return None
+
+    def changed(self, again: Discovery) -> set[TopicPartition]:
+        """Return the partitions with files that were deleted or replaced, or whose broker has started.
+
+        Parameters
+        ----------
+        again : Discovery
+            The files that are there now.
+        """
+        there = {one.path: one for one in again.segments}
+        was_clean = [path for path, directory in self.directories.items() if directory.is_clean]
+        directories = (LogDirectory.of(path, []) for path in was_clean)
+        still_clean = {one.path for one in directories if one is not None and one.is_clean}
+        started = set(was_clean) - still_clean
+        return {
+            one.topic_partition
+            for one in self.files.segments
+            if one.topic_partition is not None
+            and (_is_replaced(one, there.get(one.path)) or directory_of(one) in started)
+        }
+
+    def is_metadata_changed(self, again: Discovery) -> bool:
+        """Whether the metadata log could not be read because files of it were deleted or replaced."""
+        there = {one.path: one for one in again.metadata_log}
+        is_read = not self.lines.metadata_notes
+        return not is_read and any(_is_replaced(one, there.get(one.path)) for one in self.files.metadata_log)
+
+    def only(self, files: Discovery, partitions: Collection[tuple[str | None, int | None]]) -> Self:
+        """Return evidence of some partitions of the same cluster, with faults of its own."""
+
+        def is_wanted(topic: str | None, partition: int | None) -> bool:
+            return (topic, partition) in partitions
+
+        source = None if files.source is None else replace(files.source, is_wanted=is_wanted)
+        return replace(self, files=replace(files, source=source).only(is_wanted), read=self.read.faults_only().apart())
+
+    def command(self, name: str, of: TopicPartition | None = None, *options: object) -> str:
+        """Return a command of kraftlog over the same files, of all partitions or of one, quoted for a shell."""
+        of_one = [] if of is None else of_partition(*of)
+        return kraftlog(name, self.paths, *self._given_options(of), *of_one, *options)
 
     def from_offset(self, name: str, of: TopicPartition, offset: int) -> str:
         """Return a command of kraftlog that shows a partition from an offset on."""
-        return self.command(name, *of_partition(of.topic, of.partition), "--start-offset", offset)
+        return self.command(name, of, "--start-offset", offset)
+
+    def _given_options(self, of: TopicPartition | None) -> list[str]:
+        """Return the options with which the files were opened; ids of other topics would be refused."""
+        words: list[str] = []
+        for one in () if self.files.source is None else self.files.source.paths:
+            if isinstance(one, RemoteTier):
+                words += ["--remote-tier", printable(str(log_path(one.location)))]
+                words += [word for name, key in one.keys.items() for word in ("--tier-key", f"{name}={key}")]
+            elif isinstance(one, Identity):
+                ids = [each for each in one.topic_ids if of is None or each in self._topic_ids.get(of.topic, ())]
+                words += [word for topic_id in ids for word in ("--topic-id", topic_id)]
+        return words
+
+    @cached_property
+    def _topic_ids(self) -> dict[str | None, set[str | None]]:
+        ids: dict[str | None, set[str | None]] = {}
+        for partition in self.lines.partitions:
+            ids.setdefault(partition.topic, set()).update(one.topic_id for one in partition.replicas)
+        return ids
+
+
+def _is_replaced(before: Segment, now: Segment | None) -> bool:
+    """Whether a segment was deleted, cleaned or truncated, or lost a file beside it; a broker appends to the last."""
+    if now is None or now.size < before.size or not set(before.kinds_beside) <= set(now.kinds_beside):
+        return True
+    return before.is_closed and now.size != before.size
 
 
 def _has_end(replica: Replica) -> bool:

@@ -33,12 +33,15 @@ class FindingCode:
         What it may mean.
     precondition : str
         When files can prove it; otherwise the check is silent.
+    faults : tuple of str
+        Codes of ``kraftlog verify`` with another name for the same fact.
     """
 
     name: str
     severity: Severity
     meaning: str
     precondition: str
+    faults: tuple[str, ...] = ()
 
 
 class Finding(NamedTuple):

@@ -23,7 +23,6 @@ from kraftlog.read.log_pass import Pass
 from kraftlog.read.partitions import Partition, Replica
 from kraftlog.read.replica_checkpoints import ReplicaCheckpoints
 from kraftlog.read.segment_reader import segment_headers
-from kraftlog.tables.commands import of_partition
 from kraftlog.tables.lines import Lines
 
 _PRECONDITION = (
@@ -113,7 +112,7 @@ def lost_lines(evidence: Evidence) -> Iterator[Finding]:
                     lost.offsets.first_offset,
                     lost.replica.node_id,
                     printable(str(lost.replica.folder)),
-                    evidence.command("audit", *of_partition(first.topic, first.partition), "--loss-ledger", "ledger"),
+                    evidence.command("audit", first.topic_partition, "--loss-ledger", "ledger"),
                 )
 
 

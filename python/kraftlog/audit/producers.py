@@ -28,6 +28,7 @@ DUPLICATE_BATCH = FindingCode(
     Severity.ERROR,
     "A batch is in the log twice, with the same producer id, epoch and sequence: its records were written twice.",
     "Both batches are in the log, with the same records.",
+    (sequences.SEQUENCE_GAP,),
 )
 SEQUENCE_BACK = FindingCode(
     "sequence_goes_back",
@@ -35,6 +36,7 @@ SEQUENCE_BACK = FindingCode(
     "A producer used sequences again for other records: it began again without a new epoch, or two producers have the"
     " same id and epoch.",
     f"No offset is missing between the two batches. {_REMEMBERED}.",
+    (sequences.SEQUENCE_GAP,),
 )
 PRODUCER_EPOCH_BACK = FindingCode(
     "producer_epoch_goes_back",
@@ -42,6 +44,7 @@ PRODUCER_EPOCH_BACK = FindingCode(
     "A producer that was fenced wrote, or a transaction has batches of several epochs: records of a zombie are in the"
     " log.",
     f"{_REMEMBERED}, or its transaction was open.",
+    (sequences.BAD_PRODUCER_EPOCH,),
 )
 NOT_TRANSACTIONAL = FindingCode(
     "not_transactional",

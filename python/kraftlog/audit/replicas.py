@@ -31,7 +31,6 @@ from kraftlog.read.partitions import Partition, Replica, ReplicaKind, is_metadat
 from kraftlog.read.replica_checkpoints import ReplicaCheckpoints
 from kraftlog.read.segment_reader import scanned, segment_file
 from kraftlog.tables.all_tables import TABLES
-from kraftlog.tables.commands import of_partition
 from kraftlog.tables.read import Read
 from kraftlog.tables.record_rows import record_rows
 
@@ -253,9 +252,10 @@ class _Comparison:
                 first.offset,
                 follower,
                 self._evidence.command(
-                    "records",
-                    *(*of_partition(self._topic, self._partition), "--start-offset", first.offset),
-                    *("--end-offset", first.offset + 1),
+                    "batches",
+                    leader.segments[0].topic_partition,
+                    *("--start-offset", first.offset, "--end-offset", first.offset + 1),
+                    *("--columns", "replica,base_offset,last_offset,partition_leader_epoch,crc"),
                 ),
             )
         for code, lacking, has in (
@@ -272,8 +272,8 @@ class _Comparison:
                     lacking.replica,
                     self._evidence.command(
                         "replicas",
-                        *of_partition(self._topic, self._partition),
-                        *("--columns", "directory,start_offset,end_offset,missing,damaged"),
+                        lacking.replica.segments[0].topic_partition,
+                        *("--columns", "directory,log_start_offset,end_offset,missing,damaged"),
                     ),
                 )
 

@@ -88,7 +88,7 @@ def future_timestamps(evidence: Evidence) -> Iterator[Finding]:
                     offset,
                     partition.line.node_id,
                     str(segment.path),
-                    evidence.command("segments", "-t", first.topic, "-p", first.partition),
+                    evidence.command("segments", first.topic_partition),
                 )
                 break
 
@@ -168,7 +168,7 @@ def segments_not_deleted(evidence: Evidence) -> Iterator[Finding]:
                 doomed[0].base_offset,
                 replica.node_id,
                 str(doomed[0].path),
-                evidence.command("segments", "-t", of.topic, "-p", of.partition),
+                evidence.command("segments", of),
             )
 
 
@@ -236,7 +236,7 @@ def logs_not_cleaned(evidence: Evidence) -> Iterator[Finding]:
             stable_offset if is_blocked else dirty.checkpoint,
             replica.node_id,
             str(replica.folder),
-            evidence.command("hanging" if is_blocked else "segments", "-t", of.topic, "-p", of.partition),
+            evidence.command("hanging" if is_blocked else "segments", of),
         )
 
 

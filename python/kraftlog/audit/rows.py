@@ -20,9 +20,7 @@ from kraftlog.tables.read import Read
 
 def finding_rows(read: Read) -> Iterator[pa.RecordBatch]:
     """Return the table ``findings``, the worst finding first."""
-    evidence = Evidence.of(read.files, read)
-    read.notes.extend(evidence.lines.metadata_notes)
-    yield from _rows(findings(evidence), read.schema)
+    yield from _rows(findings(Evidence.of(read.files, read)), read.schema)
 
 
 def rows_against(own: Discovery, other: Discovery, read: Pass) -> Iterator[pa.RecordBatch]:

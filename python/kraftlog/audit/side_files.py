@@ -37,6 +37,7 @@ INDEX_MISMATCH = FindingCode(
     "The broker trusts this index: a fetch or a search by time may start at the wrong batch. Delete the index while the"
     " broker is stopped; it builds a new one when it starts.",
     _SETTLED,
+    ("bad_index",),
 )
 TXNINDEX_MISMATCH = FindingCode(
     "txnindex_mismatch",
@@ -50,6 +51,7 @@ SNAPSHOT_MISMATCH = FindingCode(
     Severity.WARNING,
     "The broker loads its producers from this snapshot: it may refuse their next batch, or accept a duplicate.",
     _SETTLED + " All records up to the snapshot are in the log.",
+    ("bad_snapshot",),
 )
 RECOVERY_POINT_AFTER_END = FindingCode(
     "recovery_point_after_end",
@@ -80,14 +82,16 @@ MISSING_FOLDER = FindingCode(
     Severity.ERROR,
     "The broker had a replica here, and its folder is gone. A broker that starts creates an empty one: if it becomes"
     " the leader, the other replicas truncate their logs.",
-    _CLEAN + " No folder in the directory has the partition, not even one that Kafka moves or deletes.",
+    _CLEAN + " It is one of the paths. No folder in it has the partition, not even one that Kafka moves or deletes.",
 )
 MISSING_LOG = FindingCode(
     "missing_log",
     Severity.ERROR,
     "The log files of this replica are gone. A broker that starts begins an empty log: if it becomes the leader, the"
     " other replicas truncate theirs.",
-    _CLEAN + " The recovery point is not 0, and the folder has no log file, not even one that Kafka deletes.",
+    _CLEAN
+    + " It is one of the paths. The recovery point is not 0, and the folder has no log file, not even one that Kafka"
+    " deletes.",
 )
 LEADER_EPOCH_MISMATCH = FindingCode(
     "leader_epoch_mismatch",
@@ -131,7 +135,7 @@ def side_files(evidence: Evidence) -> Iterator[Finding]:
                 segment.base_offset,
                 replica.node_id,
                 str(segment.folder),
-                evidence.command("verify", "-t", segment.topic, "-p", segment.partition),
+                evidence.command("verify", segment.topic_partition),
             )
 
 
@@ -164,55 +168,45 @@ def checkpoints(evidence: Evidence) -> Iterator[Finding]:
                     end,
                     replica.node_id,
                     str(replica.directory / name),
-                    evidence.command("verify", "-t", of.topic, "-p", of.partition),
+                    evidence.command("verify", of),
                 )
 
 
-def missing_folders(evidence: Evidence) -> Iterator[Finding]:
-    """Return partitions that the recovery points of a log directory have, and that have no folder in it.
+def missing_replicas(evidence: Evidence) -> Iterator[Finding]:
+    """Return partitions that the recovery points of a log directory have, and whose folder or log files are gone.
 
     High watermarks prove less: a broker does not write them again when it removes the last partition of a directory.
     """
-    for directory in evidence.directories.values():
-        if not directory.is_clean:
-            continue
-        offsets = evidence.checkpoints.offsets(directory.path, RECOVERY_POINTS) or {}
-        named = {TopicPartition(*of): offset for of, offset in offsets.items()}
-        for of in sorted(named.keys() - directory.folders.keys()):
+    there = {of for of in (one.segments[0].topic_partition for one in evidence.live_replicas) if of is not None}
+    for directory in evidence.whole_directories:
+        offsets = evidence.checkpoints.offsets(directory.path, RECOVERY_POINTS) or {} if directory.is_clean else {}
+        for of, offset in sorted((TopicPartition(*of), offset) for of, offset in offsets.items()):
+            folders = directory.folders.get(of)
+            if not evidence.is_selected(of):
+                continue
+            if folders is None:
+                code, what, file = MISSING_FOLDER, "which has no folder there", directory.path / RECOVERY_POINTS
+            elif offset and folders == (str(of),) and not _has_log(directory.path / str(of)):
+                code, what, file = MISSING_LOG, "whose folder has no log file", directory.path / str(of)
+            else:
+                continue
             yield Finding(
-                MISSING_FOLDER,
-                f"{RECOVERY_POINTS} has the offset {named[of]} of {of}, which has no folder in the directory",
+                code,
+                f"{RECOVERY_POINTS} has the offset {offset} of {of}, {what}",
                 *of,
                 None,
                 directory.node_id,
-                str(directory.path / RECOVERY_POINTS),
-                evidence.command("replicas", "-t", of.topic, "-p", of.partition),
+                str(file),
+                evidence.command("replicas", of) if of in there else None,
             )
 
 
-def missing_logs(evidence: Evidence) -> Iterator[Finding]:
-    """Return partitions with a recovery point whose folder has no log file."""
-    read = {(replica.directory, replica.segments[0].topic_partition) for replica in evidence.live_replicas}
-    for directory in evidence.directories.values():
-        offsets = evidence.checkpoints.offsets(directory.path, RECOVERY_POINTS) or {} if directory.is_clean else {}
-        for of, offset in sorted((TopicPartition(*of), offset) for of, offset in offsets.items()):
-            if (directory.path, of) in read or directory.folders.get(of) != (str(of),) or not offset:
-                continue
-            folder = directory.path / str(of)
-            try:
-                has_log = any(".log" in entry.name for entry in disk().entries(folder))
-            except OSError:
-                continue  # who lists the folder reports it
-            if not has_log:
-                yield Finding(
-                    MISSING_LOG,
-                    f"{RECOVERY_POINTS} has the offset {offset} of {of}, whose folder has no log file",
-                    *of,
-                    0,
-                    directory.node_id,
-                    str(folder),
-                    evidence.command("replicas", "-t", of.topic, "-p", of.partition),
-                )
+def _has_log(folder: LogPath) -> bool:
+    """Whether a folder has a log file in any state; so has one that cannot be listed, which is a fault."""
+    try:
+        return any(".log" in entry.name for entry in disk().entries(folder))
+    except OSError:
+        return True
 
 
 def leader_epochs(evidence: Evidence) -> Iterator[Finding]:
@@ -270,4 +264,4 @@ def _clean_replicas(evidence: Evidence) -> Iterator[Replica]:
             yield replica
 
 
-CHECKS = (side_files, checkpoints, missing_folders, missing_logs, leader_epochs, gaps_in_tier)
+CHECKS = (side_files, checkpoints, missing_replicas, leader_epochs, gaps_in_tier)

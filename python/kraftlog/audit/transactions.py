@@ -9,7 +9,6 @@ from kraftlog.audit.evidence import Evidence
 from kraftlog.audit.finding import Finding, FindingCode, Severity
 from kraftlog.codec.headers import NO_TIMESTAMP
 from kraftlog.tables.causes import OpenTransaction
-from kraftlog.tables.commands import of_partition
 from kraftlog.topics import TRANSACTION_STATE, TopicPartition
 from kraftlog.transactions import sequences
 from kraftlog.transactions.producer_state import ProducerState
@@ -62,12 +61,14 @@ MARKER_EPOCH_BACK = FindingCode(
     Severity.ERROR,
     "A marker of an older epoch ended a transaction, or came after it: a coordinator that was replaced wrote it.",
     "The producer wrote within the last day, so that the broker still had its epoch, or its transaction was open.",
+    (sequences.BAD_PRODUCER_EPOCH,),
 )
 COORDINATOR_EPOCH_BACK = FindingCode(
     "coordinator_epoch_goes_back",
     Severity.WARNING,
     "A coordinator that was replaced wrote a marker after its successor had.",
     "Two markers of one producer in one partition, less than a day apart.",
+    (sequences.BAD_COORDINATOR_EPOCH,),
 )
 ODD_TRANSITION = FindingCode(
     "coordinator_state_goes_back",
@@ -175,7 +176,7 @@ def marker_epochs(evidence: Evidence) -> Iterator[Finding]:
 def coordinator_transitions(evidence: Evidence) -> Iterator[Finding]:
     """Return records of coordinators that do not follow from those before them."""
     for odd in evidence.coordinator_transitions.odd:
-        shown = evidence.command("messages", *of_partition(*odd.of))
+        shown = evidence.command("messages", odd.of)
         yield Finding(ODD_TRANSITION, odd.what, *odd.of, odd.offset, next_command=shown)
 
 
@@ -224,4 +225,4 @@ def _name(one: Transaction) -> str:
 def _finding(
     evidence: Evidence, code: FindingCode, part: Part, offset: int | None, known: str, shown: str = "transactions"
 ) -> Finding:
-    return Finding(code, known, *part.of, offset, next_command=evidence.command(shown, *of_partition(*part.of)))
+    return Finding(code, known, *part.of, offset, next_command=evidence.command(shown, part.of))

@@ -33,6 +33,35 @@ NOT_KAFKAS = "not a file that Kafka writes here"
 NO_PARTITION = "a broker does not start with a folder in its log directory whose name is not topic-partition"
 
 
+@dataclass(frozen=True)
+class Source:
+    """What a caller asked to open.
+
+    Attributes
+    ----------
+    paths : tuple
+        Paths, remote tiers and identities, as in ``discover``.
+    storage_options : mapping or None
+    is_wanted : callable or None
+        Whether a partition is selected, by topic and number; None selects each.
+    """
+
+    paths: tuple[AnyPath | RemoteTier | Identity | CutTime, ...]
+    storage_options: StorageOptions | None = None
+    is_wanted: IsWanted | None = None
+
+    def discover(self) -> Discovery:
+        """List the files again.
+
+        Raises
+        ------
+        FileNotFoundError, ValueError
+            As ``discover``.
+        """
+        found = discover(self.paths, self.storage_options, self.is_wanted)
+        return found if self.is_wanted is None else found.only(self.is_wanted)
+
+
 @dataclass
 class Discovery:
     """The content of paths: live segments in order, segments in other states, and files that are not read.
@@ -49,6 +78,8 @@ class Discovery:
         Notes for the user on how the files were chosen.
     faults : list of Fault
         Faults outside the chosen files that may have changed the choice.
+    source : Source or None
+        From which they were listed; None for other files.
     """
 
     segments: list[Segment] = field(default_factory=list)
@@ -58,6 +89,7 @@ class Discovery:
     metadata_log: list[Segment] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
+    source: Source | None = None
 
     def without(self, places: set[LogPath]) -> Discovery:
         """Return the discovery without some folders or log directories."""
@@ -91,6 +123,7 @@ class Discovery:
             metadata_log=self.metadata_log,
             notes=self.notes,
             faults=self.faults,
+            source=self.source,
         )
 
 
@@ -124,7 +157,8 @@ def discover(
     def is_listed(topic: str | None, partition: int | None) -> bool:
         return is_wanted is None or topic in consulted or is_wanted(topic, partition)
 
-    discovery, listing = Discovery(), Listing(None if is_wanted is None else is_listed)
+    discovery = Discovery(source=Source(tuple(each), storage_options, is_wanted))
+    listing = Listing(None if is_wanted is None else is_listed)
     checkpoints = Checkpoints(listing, discovery.unread)
     others = [path for path in each if not isinstance(path, RemoteTier | Identity | CutTime)]  # ``open`` cuts
     expanded = expanded_paths(others, storage_options, listing) if others or not tiers else ()

@@ -18,11 +18,11 @@ def audit_findings(facts: Facts, kinds: Collection[str]) -> Iterator[Finding]:
     ----------
     facts : Facts
     kinds : collection of str
-        Kinds of other findings of the report: codes of the same name say nothing new.
+        Kinds of other findings of the report: the same facts say nothing new.
     """
     for code, group in groupby(facts.audit, key=lambda one: one.code):
         each = list(group)
-        if code.name in kinds or code.name in _OF_REPORT:
+        if not {code.name, *code.faults}.isdisjoint((*kinds, *_OF_REPORT)):
             continue
         places = list(dict.fromkeys(place(one.topic, one.partition) for one in each))
         commands = dict.fromkeys(one.next_command for one in each if one.next_command is not None)

@@ -108,7 +108,7 @@ def plan_parts(request: Request, fold: Fold = in_threads) -> list[Part]:
     if table.cut is TaskCut.WHOLE:  # topics have names in any partition
         options = request.interval.of_fold(request.options, table)
         files = _files(request, log, notes)
-        metadata_log = files.metadata_log if table.replicas is Replicas.CHOSEN_BY_TABLE else ()
+        metadata_log = files.metadata_log if table.replicas in (Replicas.CHOSEN_BY_TABLE, Replicas.COMPARED) else ()
         parts.append(Part(WholePartition(tuple(files.segments), tuple(metadata_log)), options))
     elif table.cut is TaskCut.REPLICAS:
         options = request.interval.of_fold(request.options, table)

@@ -161,7 +161,8 @@ def files_at(found: Discovery, cut: Cut, faults: Iterable[Fault] = ()) -> Discov
         return size is not None and (fault.position or 0) < size
 
     after = [fault for fault in faults if not is_read(fault)]
-    return replace(found, segments=segments, notes=[*found.notes, *cut.notes()], faults=[*found.faults, *after])
+    notes, every = [*found.notes, *cut.notes()], [*found.faults, *after]
+    return replace(found, segments=segments, notes=notes, faults=every, source=None)
 
 
 def _segments_at(group: list[Segment], end_offset: int) -> list[Segment]:

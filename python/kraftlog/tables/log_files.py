@@ -224,6 +224,8 @@ class LogFiles:
             )
             if definition.replicas is Replicas.EACH:
                 notes.extend(self._note_of_replicas(definition, arrow_schema))
+            elif definition.replicas is Replicas.COMPARED:
+                notes.extend(self.found.notes)
             else:
                 notes.extend(self.lines.notes(heals=options.heal))
             if types is not None:

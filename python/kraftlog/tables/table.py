@@ -43,6 +43,8 @@ class Replicas(Enum):
     """All of them: it is a table of files."""
     CHOSEN_BY_TABLE = auto()
     """All are handed over: the table looks beside them, and chooses then."""
+    COMPARED = auto()
+    """All are handed over: rows, and not notes, say how they differ."""
 
 
 class Narrows(Enum):
