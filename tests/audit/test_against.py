@@ -115,7 +115,7 @@ def test_a_record_with_another_content(tmp_path: Path) -> None:
     other = [*own[:2], own[2]._replace(value=b"other"), own[3], own[4]._replace(headers=(("h", None),))]
     (finding,) = copies(tmp_path, own, other)
     assert (finding.code.name, finding.topic, finding.partition, finding.offset) == ("record_differs", "orders", 0, 2)
-    assert finding.known == "2 records at offset 2 to 4 have other contents in the copy"
+    assert finding.known == "2 records between offset 2 and 4 have other contents in the copy"
 
 
 HEADERS: list[tuple[tuple[str, bytes | None], ...]] = [
@@ -431,9 +431,9 @@ def test_the_command(tmp_path: Path) -> None:
         *(0, 4),
     )
     sentences = run_command("audit", own, "--against", other)
-    assert "1 record at offset 4 to 4 have other contents in the copy" in sentences.stdout
-    same = run_command("audit", own, "--against", own)
-    assert (same.returncode, same.stdout) == (0, "")
+    assert "1 record at offset 4 has other contents in the copy" in sentences.stdout
+    same = shutil.copytree(own, tmp_path / "same")
+    assert run_command("audit", own, "--against", same).returncode == 0
     refused = run_command("audit", own, "--against", str(tmp_path / "c"))
     assert refused.returncode == 2
     assert "no such file or directory" in refused.stderr
@@ -445,4 +445,42 @@ def test_the_command_names_what_it_could_not_compare(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-1] + b"?")
     done = run_command("audit", str(tmp_path / "a"), "--against", str(tmp_path / "b"))
     assert done.returncode == 1
-    assert "crc" in done.stderr
+    assert f"bad_crc: {path}: " in done.stderr  # the partition of the other side has the same name
+    done = run_command("audit", str(tmp_path / "b"), "--against", str(tmp_path / "a"))
+    assert f"bad_crc: {path}: " in done.stderr
+
+
+@pytest.mark.parametrize("other", ["a", "a/", "./a", "link", "a/orders-0"])
+def test_a_directory_is_not_compared_with_itself(tmp_path: Path, other: str) -> None:
+    write(tmp_path / "a" / "orders-0", numbered(1, 2), ID)
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    done = run_command("audit", "a", "--against", other, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "a/orders-0 is on both sides" in done.stderr
+
+
+def in_cluster(directory: Path, cluster_id: str) -> None:
+    (directory / "meta.properties").write_text(f"version=1\ncluster.id={cluster_id}\n")
+
+
+def test_a_topic_that_was_created_again_is_no_mirror(tmp_path: Path) -> None:
+    """The backup has the topic as it was before: with more partitions, and other records."""
+    for partition in range(3):
+        write(tmp_path / "a" / f"orders-{partition}", numbered(*range(5)), ID)
+    write(tmp_path / "b" / "orders-0", numbered(0, 1, 4, 3), OTHER_ID)
+    for directory in "ab":
+        in_cluster(tmp_path / directory, "one")
+    (finding,) = against(tmp_path / "a", tmp_path / "b")
+    assert (finding.code.name, finding.topic, finding.partition) == ("topic_created_again", "orders", None)
+    assert finding.known == f"the topic has the id {ID}, in the other cluster {OTHER_ID}"
+    found = run_command("audit", tmp_path / "a", "--against", tmp_path / "b")
+    assert (found.returncode, len(found.stdout.splitlines())) == (1, 1)
+    for directory in "ab":
+        write(tmp_path / directory / "others-0", numbered(1), ID)
+    assert [one.topic for one in against(tmp_path / "a", tmp_path / "b")] == ["orders"]
+    in_cluster(tmp_path / "b", "two")  # a mirror
+    codes = {name for name, _ in names(against(tmp_path / "a", tmp_path / "b"))}
+    assert codes
+    assert "topic_created_again" not in codes
+    (tmp_path / "b" / "meta.properties").unlink()  # not known
+    assert "topic_created_again" not in {name for name, _ in names(against(tmp_path / "a", tmp_path / "b"))}

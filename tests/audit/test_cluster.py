@@ -6,23 +6,27 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import kraftlog
 from golden_releases import RELEASES, folder_of
+from kraftlog.audit.audit import findings
 from kraftlog.audit.cluster import (
     foreign_metadata_logs,
     isr_without_records,
+    metadata_log_cut_off,
     offline_directories,
     topic_ids_and_assignments,
 )
 from kraftlog.audit.evidence import Evidence
-from kraftlog.audit.finding import Finding
+from kraftlog.audit.finding import Finding, Severity
 from kraftlog.layout.checkpoints import HIGH_WATERMARKS
 from kraftlog.metadata.uuids import LOST, MIGRATING, uuid_text
 from stopped_broker import Broker, evidence_of
 
 CHECKS: list[Callable[[Evidence], Iterator[Finding]]] = [
+    metadata_log_cut_off,
     topic_ids_and_assignments,
     foreign_metadata_logs,
     offline_directories,
@@ -199,3 +203,61 @@ def test_an_older_metadata_log_proves_nothing_of_the_isr(tmp_path: Path) -> None
     later = Broker.at(other, broker.end_ms)
     later.change_partition("orders", isr=[1, 2])  # the last metadata log is that of broker 2
     assert audit(broker.path, other) == []
+
+
+def cut_metadata_log(log: Path, end_offset: int) -> None:
+    """Remove the batches of the metadata log from an offset on, and its index files."""
+    (path,) = (log / "__cluster_metadata-0").glob("*.log")
+    rows = kraftlog.open(path.parent).batches(["position", "base_offset"]).to_pylist()
+    position = next(row["position"] for row in rows if row["base_offset"] >= end_offset)
+    path.write_bytes(path.read_bytes()[:position])
+    for one in path.parent.glob("*index"):
+        one.unlink()
+
+
+@pytest.mark.parametrize("release", ["3.3.2", "3.7.2", "3.9.1"])
+def test_a_metadata_log_that_was_cut_off_is_one_finding(release: str, tmp_path: Path) -> None:
+    """Wherever that is; the folders of topics that it does not know yet are not called unassigned."""
+    golden = folder_of(release, "clean") / "log"
+    offsets = kraftlog.open(golden / "__cluster_metadata-0").batches(["base_offset"])["base_offset"].to_pylist()
+    for end_offset in offsets[4::12]:
+        log = Path(shutil.copytree(golden, tmp_path / str(end_offset)))
+        cut_metadata_log(log, end_offset)
+        (finding,) = audit(log)
+        assert (finding.code.name, finding.offset, finding.node_id) == ("metadata_log_cut_off", end_offset, 1)
+        (path,) = log.glob("__cluster_metadata-0/*.snapshot")
+        assert finding.known == (
+            f"the metadata log ends at offset {end_offset}, but {path.name} next to it was written at offset"
+            f" {int(path.stem)}"
+        )
+        assert names([one for one in findings(evidence_of(log)) if one.code.severity < Severity.NOTE]) == [
+            ("metadata_log_cut_off", "__cluster_metadata")
+        ]
+        (log / CLEAN).unlink()
+        assert audit(log) == []
+
+
+def test_a_broker_epoch_after_the_end_of_the_metadata_log(log: Path) -> None:
+    cut_metadata_log(log, 40)
+    next(log.glob("__cluster_metadata-0/*.snapshot")).unlink()
+    assert [one.code.name for one in audit(log)] != ["metadata_log_cut_off"]
+    (log / CLEAN).write_text('{"version":0,"brokerEpoch":40}')
+    (finding,) = audit(log)
+    assert finding.known.endswith(f"but the broker registered at offset 40, as {CLEAN} says")
+    for text in ('{"version":0,"brokerEpoch":39}', '{"version":0,"brokerEpoch":"x"}', "[]", "{", ""):
+        (log / CLEAN).write_text(text)
+        assert "metadata_log_cut_off" not in {name for name, _ in names(audit(log))}
+
+
+def test_a_leader_epoch_that_the_metadata_log_does_not_have(tmp_path: Path) -> None:
+    broker = Broker(tmp_path, {"orders": {}})
+    assert audit(tmp_path) == []
+    rows = {"key": [b"k"], "value": [b"v"]}
+    data = kraftlog.encode(pa.table(rows), base_offset=40, partition_leader_epoch=7, timestamp_ms=broker.end_ms)
+    last = max(broker.folder("orders").glob("*.log"))
+    last.write_bytes(last.read_bytes() + bytes(data))
+    (finding,) = audit(tmp_path)
+    assert finding.code.name == "metadata_log_cut_off"
+    assert finding.known.endswith("but orders-0 has leader epoch 7, in the metadata log it is 0")
+    (broker.folder("orders") / "partition.metadata").write_text(f"version: 0\ntopic_id: {OTHER_ID}\n")
+    assert names(audit(tmp_path)) == [("topic_id_mismatch", "orders")]  # its epochs are those of another topic

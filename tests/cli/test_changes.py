@@ -60,8 +60,17 @@ def test_topics_and_brokers(kraftlog_command: Command) -> None:
         done = kraftlog_command("changes", METADATA, *options)
         assert done.stdout == "".join(lines(timeline(log, image_at(log, -1, []), None, [], where)))
         assert done.stdout
-    done = kraftlog_command("changes", METADATA, "--topic", "none")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_topic_that_never_was_is_refused(kraftlog_command: Command) -> None:
+    """Not one that was deleted, or created after the start."""
+    for options in ([], ["--fields"], ["--fields", "--format", "jsonl"]):
+        refused = kraftlog_command("changes", METADATA, "--topic", "meta-1", "--topic", "meat-1", *options)
+        assert (refused.returncode, refused.stdout) == (2, "")
+        assert "no topic 'meat-1'; did you mean meta-1" in refused.stderr
+    deleted = kraftlog_command("changes", METADATA, "--topic", "meta-2")
+    assert deleted.returncode == 0
+    assert "topic meta-2 deleted" in deleted.stdout
 
 
 def test_width_of_a_terminal() -> None:

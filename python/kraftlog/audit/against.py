@@ -7,7 +7,7 @@ MirrorMaker 2, under the same name or with the alias of the source in front, or 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -49,6 +49,13 @@ TOPIC_NOT_COPIED = FindingCode(
     "The other cluster has no partition of the topic: it was left out, or lost.",
     "The topic has records. The other cluster has another topic of this one, and its files are complete: its metadata"
     " log has no such topic, or none of its directories belongs to a broker.",
+)
+TOPIC_CREATED_AGAIN = FindingCode(
+    "topic_created_again",
+    Severity.WARNING,
+    "The topic was deleted and created again between the two: their records and offsets have nothing in common, and are"
+    " not compared.",
+    "Both have the same cluster id, and the topic has another id in each.",
 )
 PARTITION_NOT_COPIED = FindingCode(
     "partition_not_copied",
@@ -170,12 +177,21 @@ class Comparison:
         there = {of.topic for of in self._others}
         aliases = [match[1] for topic in _topics(self.other) if (match := _CHECKPOINTS.fullmatch(topic))]
         found = {}
-        for topic in {of.topic: None for of in self._partitions}:
+        for topic in {of.topic: None for of in self._partitions if of.topic not in self.created_again}:
             names = [*(f"{alias}.{topic}" for alias in aliases), topic]
             name = next((name for name in names if name in there), None)
             if name is not None:
                 found[topic] = name
         return found
+
+    @cached_property
+    def created_again(self) -> dict[str, tuple[str, str]]:
+        """Both ids of the topics that have the same name and others in one cluster: a mirror is in another cluster."""
+        ids, others = _topic_ids(self._partitions), _topic_ids(self._others)
+        clusters = _cluster_ids(self._partitions), _cluster_ids(self._others)
+        if len(clusters[0] | clusters[1]) != 1 or not all(clusters):
+            return {}
+        return {of: (ids[of], others[of]) for of in sorted(ids.keys() & others.keys()) if ids[of] != others[of]}
 
     @property
     def user_topics(self) -> list[str]:
@@ -227,11 +243,22 @@ class Comparison:
         for of, partition in self._partitions.items():
             name = self.topics.get(of.topic)
             other = TopicPartition(name or of.topic, of.partition)
-            if not self.topics or not is_complete or other in self._others:
+            is_other_topic = of.topic in self.created_again
+            if not self.topics or not is_complete or other in self._others or is_other_topic:
                 continue
             is_known = cluster is not None and other in cluster.partitions  # other brokers have it
             if not is_known and partition.end_offset > (partition.start_offset or 0):
                 yield partition, name is not None
+
+
+def _topic_ids(partitions: Mapping[TopicPartition, Partition]) -> dict[str, str]:
+    each = ((of.topic, partition.line.topic_id) for of, partition in partitions.items())
+    return {topic: topic_id for topic, topic_id in each if topic_id is not None}
+
+
+def _cluster_ids(partitions: Mapping[TopicPartition, Partition]) -> set[str]:
+    each = (one.cluster_id for partition in partitions.values() for one in partition.replicas)
+    return {one for one in each if one is not None}
 
 
 def _topics(evidence: Evidence) -> set[str]:
@@ -260,6 +287,12 @@ def _is_compacted(evidence: Evidence, partition: Partition) -> bool:
         return True
     headers = (one for segment in partition.segments for one in segment_headers(segment, []))
     return any(bool(lacks_records(one).any()) for one in headers)
+
+
+def topics_created_again(comparison: Comparison) -> Iterator[Finding]:
+    """Return topics that are others in the other cluster."""
+    for topic, (own, other) in comparison.created_again.items():
+        yield Finding(TOPIC_CREATED_AGAIN, f"the topic has the id {own}, in the other cluster {other}", topic)
 
 
 def topics_not_copied(comparison: Comparison) -> Iterator[Finding]:
@@ -311,7 +344,8 @@ def _differences_of_copy(pair: Pair, own: Contents, other: Contents) -> Iterator
     common, at, at_other = np.intersect1d(own.offsets, other.offsets, assume_unique=True, return_indices=True)
     differing = common[own.hashes[at] != other.hashes[at_other]]
     if len(differing):
-        known = f"{_records(differing)} at offset {differing[0]} to {differing[-1]} have other contents in the copy"
+        verb = "has" if len(differing) == 1 else "have"
+        known = f"{_records_at(differing)} {verb} other contents in the copy"
         yield Finding(RECORD_DIFFERS, known, *pair.of, int(differing[0]))
     start = max(pair.own.start_offset or 0, pair.other.start_offset or 0)
     # a part of a log ends at its last record: the markers after it may be those of transactions that it does not have
@@ -341,7 +375,8 @@ def _differences_of_mirror(pair: Pair, own: Contents, other: Contents, *, is_ord
         is_added = ~np.isin(other.hashes, own.hashes)
         added = _within(other.offsets[is_added], int(other_offsets.min()), int(other_offsets.max()))
         if len(added):
-            known = f"{_records(added)} of the mirror, the first at its offset {added[0]}, are not in this cluster"
+            verb = "is" if len(added) == 1 else "are"
+            known = f"{_records(added)} of the mirror, the first at its offset {added[0]}, {verb} not in this cluster"
             yield Finding(RECORD_ADDED, known, *pair.of)
     if is_ordered:
         yield from _order(pair, unique, offsets, other_offsets)
@@ -379,12 +414,17 @@ def _order(pair: Pair, unique: Contents, offsets: Offsets, other_offsets: Offset
 
 def _of_offsets(code: FindingCode, pair: Pair, offsets: Offsets, what: str) -> Iterator[Finding]:
     if len(offsets):
-        known = f"{_records(offsets)} between offset {offsets[0]} and {offsets[-1]} are {what}"
+        known = f"{_records_at(offsets)} {'is' if len(offsets) == 1 else 'are'} {what}"
         yield Finding(code, known, *pair.of, int(offsets[0]))
 
 
 def _within(offsets: Offsets, start: int, end: int) -> Offsets:
     return offsets[(offsets >= start) & (offsets < end)]
+
+
+def _records_at(offsets: Offsets) -> str:
+    at = f"at offset {offsets[0]}" if len(offsets) == 1 else f"between offset {offsets[0]} and {offsets[-1]}"
+    return f"{_records(offsets)} {at}"
 
 
 def _records(offsets: npt.NDArray[Any]) -> str:
@@ -463,6 +503,7 @@ def _committed(evidence: Evidence) -> dict[tuple[str, str, int], int] | None:
 AgainstCheck = Callable[[Comparison], Iterator[Finding]]
 
 AGAINST_CHECKS: tuple[AgainstCheck, ...] = (
+    topics_created_again,
     topics_not_copied,
     configs_that_differ,
     records_that_differ,
@@ -481,7 +522,7 @@ def findings_against(own: Evidence, other: Evidence) -> list[Finding]:
         If no topic is in both.
     """
     comparison = Comparison(own, other)
-    if not comparison.topics:
+    if not (comparison.topics or comparison.created_again):
         sides = (comparison.user_topics, comparison.other_user_topics)
         has = [", ".join(some[:5]) + (", ..." if len(some) > 5 else "") or "no topic of users" for some in sides]
         raise ValueError(f"nothing to compare: this cluster has {has[0]}, and the other one has {has[1]}")

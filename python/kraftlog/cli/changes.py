@@ -25,6 +25,7 @@ from kraftlog.metadata.diff.change_filter import ChangeFilter
 from kraftlog.metadata.diff.diff import by_step, describe, diff_rows
 from kraftlog.metadata.diff.images import changed_records
 from kraftlog.metadata.image import Image
+from kraftlog.metadata.record_types import TOPICS
 from kraftlog.metadata.timeline.happenings import TIMELINE
 from kraftlog.metadata_log.changes import changes
 from kraftlog.metadata_log.files import MetadataLog
@@ -32,6 +33,9 @@ from kraftlog.metadata_log.follow import follow
 from kraftlog.metadata_log.image import image_at
 from kraftlog.metadata_log.image_at import ImageAt
 from kraftlog.metadata_log.timeline import At, timeline
+from kraftlog.read.log_pass import Pass
+from kraftlog.read.messages import typed_chunks
+from kraftlog.tables.open_log import no_such_topics
 
 TEXT = "text"
 ROWS_AT_ONCE = 1000
@@ -101,6 +105,8 @@ def command(
         raise click.UsageError(
             "--follow shows events as text on standard output; --fields, --to, --tail and --strict exclude it"
         )
+    if changed_topics and not follows:  # a followed log may get the topic later
+        _check_topics(log, set(changed_topics))
     first, last = offset_of(log, start), offset_of(log, end)
     if first is not None and last is not None and first > last:
         raise click.UsageError(f"--from, offset {first}, is after --to, offset {last}")
@@ -139,6 +145,20 @@ def command(
                 if writer.is_full:
                     break
     sys.exit(report_faults(faults, listed_by=None))
+
+
+def _check_topics(log: MetadataLog, wanted: set[str]) -> None:
+    """Refuse topics that the metadata log never had."""
+    faults: list[Fault] = []
+    at_start = image_at(log, log.start_offset - 1, faults).image.tables([TOPICS.name])[TOPICS.name]
+    there = set(at_start.column("name").to_pylist())
+    if wanted <= there:
+        return
+    for chunk in typed_chunks(log.segments, [], Pass(faults=faults)):
+        there.update(chunk.messages.typed(TOPICS.name).fields.column("name").to_pylist())
+    unknown = sorted(wanted - there)
+    if unknown and not faults:
+        raise click.UsageError(no_such_topics(unknown, there))
 
 
 def _chosen(texts: Iterable[str], output: Output) -> Iterator[str]:

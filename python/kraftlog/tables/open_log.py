@@ -150,10 +150,16 @@ def _not_there(found: Discovery, topics: set[str] | None, partitions: set[int] |
         return "no partition's folder among the files; topics and partitions are those of folders such as orders-0"
     unknown = sorted((topics or set()) - there.keys())
     if unknown:
-        return f"no {_unknown(unknown, there)} There are {_some(sorted(there))}"
+        return no_such_topics(unknown, there)
     asked = ", ".join(map(str, sorted(partitions or ())))
     has = [f"{topic}-{number}" for topic in sorted(topics or there) for number in sorted(there[topic])]
     return f"no partition {asked} of those asked for. There are {_some(has)}"
+
+
+def no_such_topics(unknown: list[str], there: Iterable[str]) -> str:
+    """Return a message that requested topics do not exist, with the existing ones."""
+    names = sorted(there)
+    return f"no {_unknown(unknown, names)} There are {_some(names) or 'none'}"
 
 
 def _unknown(topics: list[str], there: Iterable[str]) -> str:
