@@ -68,7 +68,7 @@ def test_a_folder_of_another_topic_of_the_same_name(log: Path) -> None:
         1,
         1,
     )
-    assert finding.known == f"partition.metadata has the topic id {OTHER_ID}, the metadata log {before}"
+    assert finding.known == f"partition.metadata has the topic id {OTHER_ID}, the metadata log has {before}"
     assert finding.file == str(log / "orders-1")
     (log / CLEAN).unlink()  # the metadata log may be of a later moment
     assert audit(log) == []

@@ -79,7 +79,9 @@ def findings(evidence: Evidence) -> list[Finding]:
             some = [one for one in some if (one.topic, one.partition) not in stale]
             now.read.faults[:] = [one for one in now.read.faults if (one.topic, one.partition) not in stale]
         found += [one for one in some if one not in found]
-        evidence.read.add(*(one for one in now.read.faults if one not in evidence.read.faults))
+        known = {(one, one.replica) for one in evidence.read.faults}
+        faults = dict.fromkeys((one, one.replica) for one in now.read.faults)
+        evidence.read.add(*(one for one, replica in faults if (one, replica) not in known))
         if again is None or not stale or not left:
             evidence.read.notes.extend(now.lines.metadata_notes)
             break

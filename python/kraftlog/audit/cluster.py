@@ -106,7 +106,10 @@ def _contradiction(cluster: ClusterImage, replica: Replica, of: TopicPartition) 
         known = f"{replica.folder.name} has no topic id; the id of {of.topic} is {topic_id}"
         return None if topic_id is None else (MISSING_TOPIC_ID, known)
     if topic_id not in (None, replica.topic_id):
-        return TOPIC_ID_MISMATCH, f"partition.metadata has the topic id {replica.topic_id}, the metadata log {topic_id}"
+        return (
+            TOPIC_ID_MISMATCH,
+            f"partition.metadata has the topic id {replica.topic_id}, the metadata log has {topic_id}",
+        )
     assigned = cluster.partitions.get(of)
     if assigned is None:
         return UNASSIGNED_FOLDER, f"the metadata log has no partition {of} of the topic id {replica.topic_id}"
@@ -158,7 +161,7 @@ def offline_directories(evidence: Evidence) -> Iterator[Finding]:
             *first,
             None,
             broker_id,
-            next_command=kraftlog("health", [str(cluster.folder)]),
+            next_command=kraftlog("image", [str(cluster.folder)], "--type", "RegisterBrokerRecord"),
         )
 
 

@@ -32,6 +32,8 @@ from kraftlog.transactions.coordinator_transitions import TransitionCheck
 from kraftlog.transactions.cut import CutTime
 from kraftlog.transactions.transaction import CoordinatorTransaction
 
+ROWS = 5  # that a command shows from an offset on
+
 
 @dataclass(frozen=True)
 class Evidence:
@@ -59,7 +61,7 @@ class Evidence:
     @classmethod
     def of(cls, files: Discovery, read: Pass) -> Self:
         """Return files as evidence, now."""
-        folders = {one.folder: one for one in files.segments if not one.stored}
+        folders = {one.folder: one for one in (*files.segments, *files.metadata_log) if not one.stored}
         named = [folder.parent if folder.name else directory_of(one) for folder, one in folders.items()]
         directories = list(dict.fromkeys(printable(str(one)) for one in named))
         return cls(files, read, time.time_ns() // 1_000_000, directories)
@@ -230,8 +232,8 @@ class Evidence:
         return kraftlog(name, self.paths, *self._given_options(of), *of_one, *options)
 
     def from_offset(self, name: str, of: TopicPartition, offset: int) -> str:
-        """Return a command of kraftlog that shows a partition from an offset on."""
-        return self.command(name, of, "--start-offset", offset)
+        """Return a command of kraftlog that shows some rows of a partition from an offset on."""
+        return self.command(name, of, "--start-offset", offset, "--limit", ROWS)
 
     def _given_options(self, of: TopicPartition | None) -> list[str]:
         """Return the options with which the files were opened; ids of other topics would be refused."""

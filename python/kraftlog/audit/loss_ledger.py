@@ -98,31 +98,34 @@ def lost_lines(evidence: Evidence) -> Iterator[Finding]:
     """Return what lost lines hold."""
     for lost in lost_records(evidence):
         first = lost.replica.segments[0]
-        counts = (
-            (LOST_COMMITTED_RECORDS, lost.committed_count),
-            (LOST_RECORDS, lost.records_count - lost.committed_count),
+        first_offset, end_offset = lost.offsets
+        until = min(max(first_offset, lost.committed_until), end_offset)
+        parts = (
+            (LOST_COMMITTED_RECORDS, lost.committed_count, Stretch(first_offset, until)),
+            (LOST_RECORDS, lost.records_count - lost.committed_count, Stretch(until, end_offset)),
         )
-        for code, count in counts:
+        for code, count, offsets in parts:
             if count:
                 yield Finding(
                     code,
-                    _known(lost, count, is_committed=code is LOST_COMMITTED_RECORDS),
+                    _known(lost, count, offsets, is_committed=code is LOST_COMMITTED_RECORDS),
                     first.topic,
                     first.partition,
-                    lost.offsets.first_offset,
+                    offsets.first_offset,
                     lost.replica.node_id,
                     printable(str(lost.replica.folder)),
                     evidence.command("audit", first.topic_partition, "--loss-ledger", "ledger"),
                 )
 
 
-def _known(lost: LostRecords, count: int, *, is_committed: bool) -> str:
-    first, end = lost.offsets
+def _known(lost: LostRecords, count: int, offsets: Stretch, *, is_committed: bool) -> str:
+    first, end = offsets
     records = "1 record" if count == 1 else f"{count} records"
     where = f"before its high watermark {lost.committed_until}, " if is_committed else ""
+    at = f"offset {first}" if end - first == 1 else f"offsets {first} to {end - 1}"
     return (
-        f"{name_of(lost.replica)} alone has {records} {where}at offsets {first} to {end - 1} until leader epoch "
-        f"{lost.replica.end.last_epoch}; it parts from {name_of(lost.line)} at offset {lost.parts_at}"
+        f"{name_of(lost.replica)} alone has {records} {where}at {at}, up to leader epoch"
+        f" {lost.replica.end.last_epoch}; it parts from {name_of(lost.line)} at offset {lost.parts_at}"
     )
 
 

@@ -266,8 +266,8 @@ class _Comparison:
                 count = sum(end - first for first, end in stretches)
                 yield self._finding(
                     code,
-                    f"{name_of(lacking.replica)} has no intact batch with {_offsets(stretches)} "
-                    f"({count} in all), and {name_of(has.replica)} has",
+                    f"{name_of(lacking.replica)} has no intact batch with {_offsets(stretches)}"
+                    f"{f' ({count} in all)' if count > 1 else ''}; {name_of(has.replica)} has",
                     stretches[0].first_offset,
                     lacking.replica,
                     self._evidence.command(
@@ -284,7 +284,8 @@ class _Comparison:
 
 def _offsets(stretches: Sequence[Stretch]) -> str:
     shown = [f"{first} to {end - 1}" if end - first > 1 else str(first) for first, end in stretches[:SHOWN]]
-    return f"offsets {', '.join(shown)}{', ...' if len(stretches) > SHOWN else ''}"
+    is_one = len(stretches) == 1 and stretches[0].end_offset - stretches[0].first_offset == 1
+    return f"offset{'' if is_one else 's'} {', '.join(shown)}{', ...' if len(stretches) > SHOWN else ''}"
 
 
 class _Difference(NamedTuple):

@@ -129,7 +129,7 @@ def side_files(evidence: Evidence) -> Iterator[Finding]:
             others = f"; and {len(some) - 1} more" if len(some) > 1 else ""
             yield Finding(
                 code,
-                some[0].message + others,
+                some[0].message.removeprefix(f"{segment.name}: ") + others,
                 segment.topic,
                 segment.partition,
                 segment.base_offset,
@@ -168,7 +168,9 @@ def checkpoints(evidence: Evidence) -> Iterator[Finding]:
                     end,
                     replica.node_id,
                     str(replica.directory / name),
-                    evidence.command("verify", of),
+                    evidence.command(
+                        "replicas", of, "--columns", "directory,log_start_offset,end_offset,high_watermark"
+                    ),
                 )
 
 

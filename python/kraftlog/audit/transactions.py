@@ -25,6 +25,8 @@ from kraftlog.transactions.transaction import (
 LONGEST_TRANSACTION_MS = 900_000
 """transaction.max.timeout.ms by default, and the time within which files are taken to be copied."""
 
+_TORN_COLUMNS = "transactional_id,producer_id,producer_epoch,state,contradiction"
+
 TORN_TRANSACTION = FindingCode(
     "torn_transaction",
     Severity.ERROR,
@@ -108,7 +110,9 @@ def torn_transactions(evidence: Evidence) -> Iterator[Finding]:
             part, what = contradiction
             offset = part.marker_offset if part.has_ended else part.first_offset
             known = f"{_name(one)}: {what}"
-            yield _finding(evidence, TORN_TRANSACTION, part, None if offset == NONE else offset, known)
+            shown = evidence.command("transactions", None, "--columns", _TORN_COLUMNS)
+            at = None if offset == NONE else offset
+            yield Finding(TORN_TRANSACTION, known, *part.of, at, next_command=shown)
 
 
 def markers_without_decision(evidence: Evidence) -> Iterator[Finding]:
