@@ -23,7 +23,12 @@ from golden_releases import RELEASES, folder_of
 from kraftlog.audit.against import findings_against
 from kraftlog.audit.contents import Contents
 from kraftlog.audit.finding import Finding
+from kraftlog.disk.remote_path import RemotePath
 from kraftlog.messages.api import encode_messages
+from kraftlog.query.session import SqlSession
+from kraftlog.spark.options import parse_request
+from kraftlog.spark.parts import plan_parts
+from kraftlog.spark.read import read as read_part
 from stopped_broker import Broker, evidence_of
 
 ID, OTHER_ID = "AAAAAAAAAAEAAAAAAAAAAQ", "AAAAAAAAAAEAAAAAAAAAAg"
@@ -437,6 +442,37 @@ def test_the_command(tmp_path: Path) -> None:
     refused = run_command("audit", own, "--against", str(tmp_path / "c"))
     assert refused.returncode == 2
     assert "no such file or directory" in refused.stderr
+
+
+def test_every_door_compares_with_another_cluster(tmp_path: Path) -> None:
+    for topic, node in (("orders", "b"), ("payments", "c")):
+        write(tmp_path / "a" / f"{topic}-0", numbered(*range(5)))
+        write(tmp_path / node / f"primary.{topic}-0", numbered(0, 1, 3, 4))
+    write(tmp_path / "c" / "primary.checkpoints.internal-0", [])
+    own, others = str(tmp_path / "a"), [str(tmp_path / name) for name in "bc"]
+    log = kraftlog.open(own)
+    rows = log.findings(against=others).to_pylist()
+    assert [(row["code"], row["topic"]) for row in rows] == [("record_missing", of) for of in ("orders", "payments")]
+    assert kraftlog.open(own, topics=["orders"]).findings(against=others).to_pylist() == rows[:1]
+    lacking = log.findings(["code", "topic"], against=tmp_path / "c").to_pylist()
+    assert [tuple(row.values()) for row in lacking] == [("record_missing", "payments"), ("topic_not_copied", "orders")]
+    with SqlSession(log, against=others) as session:
+        assert session.query("select * from findings").read_all().select(list(rows[0])).to_pylist() == rows
+    options = [word for path in others for word in ("--against", path)]
+    question = "select topic from findings order by 1"
+    done = run_command("sql", own, question, *options, "--format", "csv")
+    assert done.stdout.split() == ["topic", "orders", "payments"]
+    request = parse_request({"path": own, "table": "findings", "against": json.dumps(others)})
+    (part,) = plan_parts(request)
+    (batch,) = read_part(request, part, [])
+    assert batch.select(list(rows[0])).to_pylist() == rows
+
+
+def test_the_paths_of_another_cluster_have_the_storage_options_of_spark() -> None:
+    given = {"path": "s3://a/x", "table": "findings", "storageOptions": '{"region": "eu-west-1"}'}
+    (path,) = parse_request({**given, "against": "s3://user:hunter2@b/y"}).options.against
+    assert path == RemotePath.parse("s3://user:hunter2@b/y", {"region": "eu-west-1"})
+    assert "hunter2" not in repr(parse_request({**given, "against": "s3://user:hunter2@b/y"}).options)
 
 
 def test_the_command_names_what_it_could_not_compare(tmp_path: Path) -> None:

@@ -47,6 +47,7 @@ VALUES: dict[str, list[Any]] = {
     "heal": [False],
     "time": ["earliest"],
     "committed_only": [True],
+    "against": [str(GOLDEN / "transactions" / "log")],
 }
 OF_SPARK = {"start_offset": "startingOffsets", "end_offset": "endingOffsets", "at": "endingOffsets"}
 EVERY = sorted(VALUES)

@@ -13,42 +13,40 @@ from kraftlog.audit.audit import findings
 from kraftlog.audit.evidence import Evidence
 from kraftlog.audit.finding import Finding
 from kraftlog.errors import Fault
-from kraftlog.layout.discover import Discovery
-from kraftlog.read.log_pass import Pass
+from kraftlog.layout.discover import Discovery, discover
 from kraftlog.schema import FINDINGS
 from kraftlog.stream import rows_of
 from kraftlog.tables.read import Read
 
 
 def finding_rows(read: Read) -> Iterator[pa.RecordBatch]:
-    """Return the table ``findings``, the worst finding first."""
-    yield from _rows(findings(Evidence.of(read.files, read)), read.schema)
-
-
-def rows_against(own: Discovery, other: Discovery, read: Pass) -> Iterator[pa.RecordBatch]:
-    """Return the differences of another cluster from this one, as rows of the table ``findings``.
-
-    Parameters
-    ----------
-    own, other : Discovery
-        Files of both.
-    read : Pass
-        Receives faults of both, with their log directories: partitions have the same names.
+    """Return the table ``findings``, the worst finding first.
 
     Raises
     ------
     ValueError
-        If a folder is in both, or no topic.
+        If a folder is on both sides of ``against``, or no topic.
     """
+    if read.options.against:
+        each = _against(read, discover(read.options.against))
+    else:
+        each = findings(Evidence.of(read.files, read))
+    if each:
+        rows = [row_of(one) for one in each]
+        columns = [pa.array([row[field.name] for row in rows], field.type) for field in read.schema]
+        yield rows_of(columns, read.schema, len(each))
+
+
+def _against(read: Read, other: Discovery) -> Sequence[Finding]:
+    """Return the differences of another cluster; faults name the log directory: partitions have the same names."""
     folders = {one.folder.resolve() for one in other.segments}
-    same = next((one.folder for one in own.segments if one.folder.resolve() in folders), None)
+    same = next((one.folder for one in read.files.segments if one.folder.resolve() in folders), None)
     if same is not None:
         raise ValueError(f"{same} is on both sides: --against takes the directories of another cluster, or a copy")
-    columns = FINDINGS.select([*FINDINGS.shown, *FINDINGS.on_request])
     apart = replace(read, faults=[])
-    found = findings_against(Evidence.of(own, apart), Evidence.of(other, apart))
+    each = findings_against(Evidence.of(read.files, apart), Evidence.of(other, apart))
     read.add(*map(_with_directory, apart.faults))
-    yield from _rows(found, columns)
+    return each
 
 
 def _with_directory(fault: Fault) -> Fault:
@@ -56,13 +54,6 @@ def _with_directory(fault: Fault) -> Fault:
     of = f"{fault.topic}-{fault.partition}/"
     is_named = fault.replica is not None and fault.message.startswith(of)
     return replace(fault, message=f"{fault.replica}/{fault.message}") if is_named else fault
-
-
-def _rows(each: Sequence[Finding], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    if each:
-        rows = [row_of(one) for one in each]
-        columns = [pa.array([row[field.name] for row in rows], field.type) for field in schema]
-        yield rows_of(columns, schema, len(each))
 
 
 def row_of(finding: Finding) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from typing import Any
 import click
 
 from kraftlog.audit.finding import Severity
-from kraftlog.audit.rows import rows_against
 from kraftlog.backup.loss_ledger import LEDGER_FILE, write_loss_ledger
 from kraftlog.cli import options
 from kraftlog.cli.output import SENTENCES, Output
@@ -19,9 +18,7 @@ from kraftlog.cli.progress import progress_bar
 from kraftlog.cli.report import EXIT_FAULTS, report_faults
 from kraftlog.cli.tables import Scan
 from kraftlog.cli.target import check_new_folder
-from kraftlog.errors import Fault
 from kraftlog.layout.discover import LogPaths
-from kraftlog.read.log_pass import Pass
 from kraftlog.tables.all_tables import TABLES
 from kraftlog.tables.commands import kraftlog
 from kraftlog.tables.open_log import open as open_log
@@ -40,13 +37,6 @@ FINDINGS = TABLES["findings"]
     help="Write the records that only lost replicas hold to a new folder: as Parquet, and as input of replay.",
 )
 @options.of_table(FINDINGS)
-@click.option(
-    "--against",
-    "others",
-    metavar="PATH",
-    multiple=True,
-    help="Compare with another cluster instead: a backup, a restored cluster or a mirror. May be repeated.",
-)
 @options.OUTPUT_OF_SENTENCES
 @options.READING
 def command(
@@ -54,7 +44,6 @@ def command(
     topics: tuple[str, ...],
     partitions: tuple[int, ...],
     ledger: Path | None,
-    others: tuple[str, ...],
     output: Output,
     workers: int,
     no_progress: bool,
@@ -82,7 +71,7 @@ def command(
     """  # noqa: D301  (\b keeps the example as it is)
     log = open_log(paths, topics=topics or None, partitions=partitions or None)
     output.check(log.folders)
-    if ledger is not None and others:
+    if ledger is not None and given["against"]:
         raise click.UsageError("--loss-ledger cannot be combined with --against")
     if ledger is not None:
         check_new_folder(ledger, log.folders, "--loss-ledger")
@@ -94,19 +83,13 @@ def command(
     scan = Scan.of(FINDINGS, {"workers": workers, **given})
     counts: Counter[str] = Counter()
     with progress_bar(log.size_in_bytes, wanted=not no_progress and not output.is_paged) as bar:
-        if others:
-            faults = list[Fault]()
-            read = Pass(scan.options, faults, workers=workers, on_progress=bar)
-            other = open_log(list(others), topics=topics or None, partitions=partitions or None)
-            batches, notes = rows_against(log.found, other.found, read), read.notes
-        else:
-            (stream,) = scan.streams(log, list(dict.fromkeys([*shown.names, "severity"])), on_progress=bar)
-            batches, notes, faults = stream.batches(), stream.notes, stream.faults
+        (stream,) = scan.streams(log, list(dict.fromkeys([*shown.names, "severity"])), on_progress=bar)
         with output.open(shown) as writer:
-            for batch in batches:
+            for batch in stream.batches():
                 counts.update(batch.column("severity").to_pylist())
                 writer.write(batch.select(shown.names))
-    for note in notes:
+    faults = stream.faults
+    for note in stream.notes:
         print(note, file=sys.stderr)
     segments = "1 segment" if log.segments_count == 1 else f"{log.segments_count} segments"
     each = [(counts[str(one)], str(one)) for one in Severity]

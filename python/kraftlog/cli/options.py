@@ -298,6 +298,12 @@ _OF_TABLES: dict[str, Callable[[Any], Any]] = {
     "include_image": click.option(
         "--include-image", is_flag=True, help="Begin with the initial image, as added entries."
     ),
+    "against": click.option(
+        "--against",
+        metavar="PATH",
+        multiple=True,
+        help="Compare with another cluster instead: a backup, a restored cluster or a mirror. Repeatable.",
+    ),
     "show_secrets": click.option(
         "--show-secrets", is_flag=True, help="Show SCRAM credentials and passwords, also in raw_value."
     ),
@@ -323,6 +329,7 @@ def of_table(table: Table) -> Callable[[Command], Command]:
 
 
 BOUNDS = applied([_OF_TABLES[name] for name in Bounds.__annotations__])
+AGAINST = _OF_TABLES["against"]
 HEAL = _OF_TABLES["heal"]
 INCLUDE_DELETED = _OF_TABLES["include_deleted"]
 COMMITTED_ONLY = _OF_TABLES["committed_only"]

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from kraftlog.cli.options import (
+    AGAINST,
     COMMITTED_ONLY,
     CUT,
     HEAL,
@@ -46,6 +47,7 @@ _INTERRUPTED = re.compile(r"(?:^|: )KeyboardInterrupt:?\s*\Z", re.MULTILINE)  # 
 @click.option("--show-secrets", is_flag=True, help="Show SCRAM credentials and passwords.")
 @HEAL
 @COMMITTED_ONLY
+@AGAINST
 @CUT
 @click.option("--bytes-read", is_flag=True, help="Say on standard error how much of the log was read.")
 @TYPED
@@ -62,6 +64,7 @@ def sql(
     show_secrets: bool,
     heal: bool,
     committed_only: bool,
+    against: tuple[str, ...],
     bytes_read: bool,
     output: Output,
     **given: Any,
@@ -96,6 +99,7 @@ def sql(
         "show_secrets": show_secrets,
         "heal": heal,
         "committed_only": committed_only,
+        "against": against,
         "redaction": redaction_of(given.pop("rules"), given.pop("key_file")),
         "typed": typed_options(given),
     }

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass, replace
-from typing import Final, SupportsIndex, get_args
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, SupportsIndex, get_args
 
 from kraftlog._native.memory import CACHE_BYTES
 from kraftlog.codec.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
@@ -111,6 +111,8 @@ class ReadOptions:
         it: a record for each of its offsets. If its records contradict its header, that is not noticed.
     holds : HeldTexts, optional
         Batches without these texts may be left out; their records are not decoded.
+    against : tuple of paths
+        Of another cluster, with which an audit compares.
     """
 
     start_offset: int = -NO_BOUND
@@ -133,6 +135,7 @@ class ReadOptions:
     time: str | int = LATEST
     from_headers: bool = False
     holds: HeldTexts | None = None
+    against: tuple[Any, ...] = field(default=(), repr=False)  # a URI may hold a password
 
     def __post_init__(self) -> None:
         if self.isolation_level not in ISOLATION_LEVELS:

@@ -15,6 +15,7 @@ import pyarrow.dataset as ds
 from kraftlog import schema
 from kraftlog.codec.options import ReadOptions
 from kraftlog.errors import Fault
+from kraftlog.layout.discover import LogPaths
 from kraftlog.metadata.image import TYPES, Image
 from kraftlog.metadata.image_table import image_table
 from kraftlog.query.dataset import Open, TableDataset
@@ -79,6 +80,8 @@ class SqlSession:
         Read what the chosen replica of a partition lacks, or has damaged, from others that agree with it.
     committed_only : bool
         Of records and messages: end each partition at the high watermark that its files prove.
+    against : path or iterable of paths
+        The log directories of another cluster: the table ``findings`` is what that lacks or has otherwise.
     show_secrets : bool
         Whether salt and keys of SCRAM credentials, and passwords in configs, are shown in messages and the image.
     typed : TypedOptions, optional
@@ -122,6 +125,7 @@ class SqlSession:
         show_secrets: bool = ReadOptions.show_secrets,
         heal: bool = ReadOptions.heal,
         committed_only: bool = ReadOptions.committed_only,
+        against: LogPaths = (),
         typed: TypedOptions | None = None,
         redaction: Redaction | None = None,
     ) -> None:
@@ -132,9 +136,14 @@ class SqlSession:
         self._kept_bytes: dict[str, str] = {}  # why a topic has no types
         self._query = ""
         self._heal, self._show_secrets = heal, show_secrets
-        given = {"isolation_level": isolation_level, "show_secrets": show_secrets, "heal": heal}
-        given["committed_only"] = committed_only
-        self._given = {**given, "check_crc": True}  # a query asks for crc_ok by its name
+        self._given = {
+            "isolation_level": isolation_level,
+            "show_secrets": show_secrets,
+            "heal": heal,
+            "committed_only": committed_only,
+            "against": against,
+            "check_crc": True,  # a query asks for crc_ok by its name
+        }
         self._on_progress = on_progress
         self._redaction = redaction
         self._streams: list[Stream] = []

@@ -82,6 +82,11 @@ READING = (
         "includeImage", "false", "For `metadata_changes`: whether the first rows are the content of the log's snapshot."
     ),
     Option("salvage", "false", "Whether to search for the next batch after damage that destroys a header."),
+    Option(
+        "against",
+        None,
+        "For `findings`: paths of another cluster, as in `paths`; the rows are what it lacks or has otherwise.",
+    ),
     Option("showSecrets", "false", "For messages: whether to show passwords and SCRAM credentials."),
     Option("checkCrc", "true", "Whether to verify checksums; the default for the table `batches` is `false`."),
     Option("maxDecompressedBytes", "268435456", "Maximum bytes of one batch after decompression."),

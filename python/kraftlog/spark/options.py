@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from kraftlog.codec.options import LATEST, TIMES, ReadOptions
+from kraftlog.disk.remote_path import log_path
 from kraftlog.layout.identity import Identity
 from kraftlog.layout.tier.remote_tier import RemoteTier
 from kraftlog.spark.offsets import is_number, parse_interval
@@ -44,7 +45,11 @@ _OF_TABLES = {  # options that only some tables have, by the name of the option 
     if (name := re.sub("_(.)", lambda found: found[1].upper(), option)) in _NAMES
 }
 _DEFAULTS = {option.name: option.default for option in READING}
-_LISTS = {"paths": '["backup/orders-0", "backup/orders-1"]', "redact": '["key=hash", "value.card=mask"]'}
+_LISTS = {
+    "paths": '["backup/orders-0", "backup/orders-1"]',
+    "against": '["backup/node-1", "backup/node-2"]',
+    "redact": '["key=hash", "value.card=mask"]',
+}
 _OF_CATALOG = {"provider", "owner"}  # properties that Spark adds to the options of a table of its catalog
 _KAFKA_ISOLATION_LEVEL = "kafka.isolation.level"
 
@@ -90,6 +95,8 @@ def parse_request(options: Mapping[str, str], *, is_streaming: bool | None = Fal
         raise ValueError("onError=quarantine and the option quarantinePath require each other")
     include_headers = flag(given, "includeHeaders", default=False)
     columns = _words(given.get("columns"), "columns")
+    storage = _storage_options(given.get("storageoptions"))
+    others = _list(given["against"], "against") if "against" in given else ()
     limit, least = _count(given, "maxOffsetsPerTrigger"), _count(given, "minOffsetsPerTrigger")
     if limit is not None and least is not None and least > limit:
         raise ValueError(f"option minOffsetsPerTrigger is {least}, more than maxOffsetsPerTrigger, which is {limit}")
@@ -99,7 +106,7 @@ def parse_request(options: Mapping[str, str], *, is_streaming: bool | None = Fal
         columns=default_columns(table, definitions, include_headers=include_headers) if columns is None else columns,
         selection=parse_selection(given),
         interval=parse_interval(given, is_streaming=is_streaming is not False),
-        storage_options=_storage_options(given.get("storageoptions")),
+        storage_options=storage,
         remote_tier=_remote_tier(given),
         identity=_identity(given),
         definitions=definitions,
@@ -120,6 +127,7 @@ def parse_request(options: Mapping[str, str], *, is_streaming: bool | None = Fal
             include_deleted=flag(given, "includeDeleted", default=False) or definition.is_of_files,
             heal=flag(given, "heal", default=bool(definition.defaults.get("heal", ReadOptions.heal))),
             salvage=flag(given, "salvage", default=False),
+            against=[log_path(one, storage) for one in others],
             show_secrets=flag(given, "showSecrets", default=ReadOptions.show_secrets),
             committed_only=flag(given, "committedOnly", default=False),
             include_image=flag(given, "includeImage", default=False),

@@ -174,6 +174,8 @@ class Log(RecordTables):
             ``sentence`` on request: the whole finding in one line.
         strict, faults
             As in ``Log``. Parts that cannot be read are not audited.
+        **options
+            ``against``: log directories of another cluster, a backup or a mirror; the findings are its differences.
 
         Returns
         -------

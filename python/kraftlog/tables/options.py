@@ -8,9 +8,12 @@ raises at the first fault; its default depends on the results that a fault may c
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from kraftlog.types import IsolationLevel
+
+if TYPE_CHECKING:
+    from kraftlog.layout.discover import LogPaths
 
 Moment = datetime | str | int
 
@@ -109,7 +112,16 @@ class ErrorOptions(OffsetBounds, total=False):
 
 
 class FindingOptions(TypedDict, total=False):
-    """Options of the table ``findings``: none beside ``strict``."""
+    """Options of the table ``findings``.
+
+    Attributes
+    ----------
+    against : path or iterable of paths
+        The log directories of another cluster: a backup, a restored cluster or a mirror. The findings are what it lacks
+        or has otherwise.
+    """
+
+    against: LogPaths
 
 
 class BatchOptions(Bounds, total=False):

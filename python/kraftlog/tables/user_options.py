@@ -7,7 +7,8 @@ from datetime import datetime
 from typing import Any, SupportsIndex
 
 from kraftlog.codec.options import LATEST, NO_BOUND, TIMES, ReadOptions, checked_integer
-from kraftlog.disk.remote_path import PathLike
+from kraftlog.disk.remote_path import PathLike, log_path
+from kraftlog.layout.discover import LogPaths, each_path
 from kraftlog.messages.catalog import BUILT_IN, Catalog
 from kraftlog.times import milliseconds, text_of
 
@@ -19,6 +20,7 @@ def read_options(
     start_timestamp: datetime | str | int | None = None,
     end_timestamp: datetime | str | int | None = None,
     time: datetime | str | int = LATEST,
+    against: LogPaths = (),
     **others: object,
 ) -> ReadOptions:
     """Return ``ReadOptions``; bounds may be None, timestamps datetimes or text that ``milliseconds`` reads.
@@ -41,6 +43,7 @@ def read_options(
         start_timestamp=-NO_BOUND if start_timestamp is None else milliseconds(start_timestamp),
         end_timestamp=NO_BOUND if end_timestamp is None else milliseconds(end_timestamp),
         time=_checked_time(time),
+        against=tuple(log_path(path) for path in each_path(against)),
         **others,  # type: ignore[arg-type]
     )
     for name, given in ("start", start_offset), ("end", end_offset):
