@@ -86,6 +86,7 @@ def with_other_marker(log: Path, folder: str, producer_id: int) -> int:
         producer_id=producer_id,
         producer_epoch=last["producer_epoch"],
         base_offset=last["base_offset"],
+        partition_leader_epoch=last["partition_leader_epoch"],
         timestamp_ms=int(last["max_timestamp"].timestamp() * 1000),
     ).to_pybytes()
     path = log / folder / f"{last['segment_base_offset']:020d}.log"

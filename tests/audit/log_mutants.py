@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,6 +47,10 @@ class Mutant(NamedTuple):
         Of what: ``marker``, ``transactional``, ``producer`` or ``plain``.
     data : bytes
         The file after the change.
+    batches : sequence of bytes
+        Those of the file before the change.
+    number : int
+        Of the changed batch among these.
     """
 
     log: Path
@@ -55,6 +59,8 @@ class Mutant(NamedTuple):
     kind: str
     what: str
     data: bytes
+    batches: Sequence[bytes]
+    number: int
 
     @property
     def topic(self) -> str:
@@ -72,7 +78,7 @@ def sealed(batch: bytes) -> bytes:
 
 def with_fields(batch: bytes, **fields: int) -> bytes:
     """Return a batch with other fields in its header."""
-    header = dict(zip(_FIELDS, _HEADER.unpack_from(batch), strict=True)) | fields
+    header = fields_of(batch) | fields
     return sealed(_HEADER.pack(*header.values()) + batch[_HEADER.size :])
 
 
@@ -92,6 +98,11 @@ def _changes(fields: dict[str, int], what: str) -> Iterator[tuple[str, dict[str,
     if what in ("producer", "transactional"):
         for by in (-1, 1):
             yield f"base_sequence{by:+}", {"base_sequence": fields["base_sequence"] + by}
+
+
+def fields_of(batch: bytes) -> dict[str, int]:
+    """Return the fields of the header of a batch."""
+    return dict(zip(_FIELDS, _HEADER.unpack_from(batch), strict=True))
 
 
 def _what(fields: dict[str, int]) -> str:
@@ -116,7 +127,7 @@ def _of_file(log: Path, path: Path) -> Iterator[Mutant]:
             position = int(header["position"])
             batches.append(data[position : position + int(header["batch_length"]) + 12])
     for number, batch in enumerate(batches):
-        fields = dict(zip(_FIELDS, _HEADER.unpack_from(batch), strict=True))
+        fields = fields_of(batch)
         what, offset = _what(fields), fields["base_offset"]
         before, behind = b"".join(batches[:number]), b"".join(batches[number + 1 :])
         changed = {kind: with_fields(batch, **values) for kind, values in _changes(fields, what)}
@@ -125,17 +136,18 @@ def _of_file(log: Path, path: Path) -> Iterator[Mutant]:
         if what == "marker":
             changed["other_type"] = _other_type(batch)
         for kind, instead in changed.items():
-            yield Mutant(log, file, offset, kind, what, before + instead + behind)
+            yield Mutant(log, file, offset, kind, what, before + instead + behind, batches, number)
         end = _end(batches[-1])
-        yield Mutant(log, file, offset, "again", what, data + with_fields(batch, base_offset=end))
+        yield Mutant(log, file, offset, "again", what, data + with_fields(batch, base_offset=end), batches, number)
         if number + 1 < len(batches):
             following = with_fields(batches[number + 1], base_offset=offset)
             swapped = following + with_fields(batch, base_offset=_end(following))
-            yield Mutant(log, file, offset, "swapped", what, before + swapped + b"".join(batches[number + 2 :]))
+            instead = before + swapped + b"".join(batches[number + 2 :])
+            yield Mutant(log, file, offset, "swapped", what, instead, batches, number)
 
 
 def _end(batch: bytes) -> int:
-    fields = dict(zip(_FIELDS, _HEADER.unpack_from(batch), strict=True))
+    fields = fields_of(batch)
     return int(fields["base_offset"] + fields["last_offset_delta"] + 1)
 
 
@@ -145,14 +157,33 @@ def mutants(log: Path) -> Iterator[Mutant]:
         yield from _of_file(log, path)
 
 
-def written(mutant: Mutant, directory: Path) -> Path:
-    """Write a log directory with a mutant; the other files are links."""
-    for path in sorted(mutant.log.rglob("*")):
-        if path.is_file():
-            target = directory / path.relative_to(mutant.log)
-            target.parent.mkdir(exist_ok=True)
-            if str(path.relative_to(mutant.log)) == mutant.file:
-                target.write_bytes(mutant.data)
-            else:
-                target.symlink_to(path)
-    return directory
+class MutantDirectory:
+    """A log directory that has one mutant after another; the other files are links.
+
+    Parameters
+    ----------
+    directory : Path
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._log: Path | None = None
+        self._changed: str | None = None
+
+    def of(self, mutant: Mutant) -> Path:
+        """Write a mutant; returns the directory."""
+        directory = self.directory / mutant.log.parent.name
+        if self._log != mutant.log:
+            self._log, self._changed = mutant.log, None
+            for path in sorted(mutant.log.rglob("*")):
+                if path.is_file():
+                    target = directory / path.relative_to(mutant.log)
+                    target.parent.mkdir(exist_ok=True, parents=True)
+                    target.symlink_to(path)
+        if self._changed not in (None, mutant.file):
+            (directory / self._changed).unlink()
+            (directory / self._changed).symlink_to(mutant.log / self._changed)
+        self._changed = mutant.file
+        (directory / mutant.file).unlink()
+        (directory / mutant.file).write_bytes(mutant.data)
+        return directory

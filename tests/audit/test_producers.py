@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from small_cluster import DAY, OFFSETS, SmallCluster, findings_of
+from small_cluster import DAY, MINUTE, OFFSETS, SmallCluster, findings_of
 
 from kraftlog.audit.producers import (
     epoch_findings,
@@ -13,7 +13,7 @@ from kraftlog.audit.producers import (
     sequence_findings,
     suspected_duplicates,
 )
-from kraftlog.transactions.transaction import ONGOING
+from kraftlog.transactions.transaction import ONGOING, PREPARE_COMMIT
 
 
 def plain(cluster: SmallCluster, sequence: int, epoch: int = 0, **options: object) -> int:
@@ -197,13 +197,65 @@ def test_a_transactional_producer_writes_nothing_outside_of_transactions(cluster
 
 
 def test_leader_epochs_never_decrease(cluster: SmallCluster):
-    for epoch in (0, 2, 2, 1, 2):
+    for epoch in (-1, 0, 2, 2, 1, 2, -1):  # a tool may write batches without an epoch, and a broker go on
         cluster.leader_epoch = epoch
         cluster.data("t-0")
         cluster.roll("t-0")
-    cluster.leader_epoch = -1  # of a broker before 0.11
-    cluster.data("t-0")
-    assert cluster.found(impossible_headers) == [("impossible_header", "t", 3)]
+    assert cluster.found(impossible_headers) == [("impossible_header", "t", 4), ("impossible_header", "t", 6)]
+
+
+def test_coordinators_write_batches_of_producers_in_transactions_only(cluster: SmallCluster):
+    cluster.commit("t-0", 1)
+    cluster.commit("t-0", 2, 1, 0)
+    cluster.marker(OFFSETS, 1, 0)
+    cluster.data("t-0", 1, 0, transactional=False)
+    assert cluster.found(impossible_headers) == []
+    cluster.data(OFFSETS, 2, 0, transactional=False)
+    assert cluster.found(impossible_headers) == [("impossible_header", "__consumer_offsets", 3)]
+
+
+def coordinated(cluster: SmallCluster, epoch: int, **begin: int) -> None:
+    """Write a transaction of version 2 whose producer has epoch 1, with data of another one in one partition."""
+    cluster.state(ONGOING, 1, 1, "t-0", "t-1", at=1, **begin)
+    cluster.data("t-0", 1, 1)
+    cluster.data("t-1", 1, epoch)
+    cluster.state(PREPARE_COMMIT, 1, 2, "t-0", "t-1", **begin)
+    for name in ("t-0", "t-1"):
+        cluster.marker(name, 1, 2)
+
+
+def test_batches_have_the_epoch_that_the_coordinator_gave_their_producer(cluster: SmallCluster):
+    coordinated(cluster, 0)
+    assert cluster.found(epoch_findings) == [("producer_epoch_goes_back", "t", 0)]
+    (finding,) = findings_of(epoch_findings, cluster.directory)
+    assert finding.partition == 1
+    assert finding.known == "producer 1: batches of epoch 0 in a transaction of tx that has epoch 1"
+
+
+def test_batches_of_the_epoch_of_their_producer(cluster: SmallCluster):
+    coordinated(cluster, 1)
+    assert cluster.found(epoch_findings) == []
+
+
+def test_a_partition_that_was_written_before_the_transaction_may_be_of_another_cluster(cluster: SmallCluster):
+    coordinated(cluster, 0, start=MINUTE)
+    assert cluster.found(epoch_findings) == []
+
+
+def test_a_coordinator_whose_record_of_the_begin_is_gone_does_not_know_the_epoch_of_batches(cluster: SmallCluster):
+    cluster.data("t-1", 1, 0)
+    cluster.state(PREPARE_COMMIT, 1, 2, "t-1")
+    cluster.marker("t-1", 1, 2)
+    assert cluster.found(epoch_findings) == []
+
+
+def test_an_epoch_that_the_partition_contradicts_is_one_finding(cluster: SmallCluster):
+    cluster.state(ONGOING, 1, 1, "t-0")
+    cluster.data("t-0", 1, 0)
+    cluster.data("t-0", 1, 1, sequence=0)
+    cluster.state(PREPARE_COMMIT, 1, 2, "t-0")
+    cluster.marker("t-0", 1, 2)
+    assert cluster.found(epoch_findings) == [("producer_epoch_goes_back", "t", 1)]
 
 
 def test_epochs_are_of_a_producer(cluster: SmallCluster):

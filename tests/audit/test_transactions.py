@@ -200,7 +200,7 @@ LEGAL = [
 @pytest.mark.parametrize("states", LEGAL)
 def test_states_that_may_follow_each_other(cluster: SmallCluster, states: tuple[int, ...]):
     for state in states:
-        cluster.state(state, 1, 0)
+        cluster.state(state, 1, 0, at=state)  # a record that is written again has its values
     assert cluster.found(coordinator_transitions) == []
 
 
@@ -209,6 +209,15 @@ def test_a_transactional_id_that_expired_begins_again(cluster: SmallCluster):
     cluster.state(-1, 1, 5)
     cluster.state(EMPTY, 1, 0)
     assert cluster.found(coordinator_transitions) == []
+
+
+@pytest.mark.parametrize("status", [COMPLETE_COMMIT, COMPLETE_ABORT])
+def test_a_transaction_is_completed_once_or_by_the_same_record_again(cluster: SmallCluster, status: int):
+    cluster.state(status, 1, 0, at=5)
+    cluster.state(status, 1, 0, at=5)
+    assert cluster.found(coordinator_transitions) == []
+    cluster.state(status, 1, 0, at=6)
+    assert cluster.found(coordinator_transitions) == [("coordinator_state_goes_back", "__transaction_state", 2)]
 
 
 ILLEGAL = [

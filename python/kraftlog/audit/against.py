@@ -7,18 +7,18 @@ MirrorMaker 2, under the same name or with the alias of the source in front, or 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from kraftlog.audit.contents import Contents, Offsets
+from kraftlog.audit.compared_records import CopyComparison, MirrorComparison, SomeRecords
+from kraftlog.audit.contents import contents_of
 from kraftlog.audit.evidence import Evidence
 from kraftlog.audit.finding import Finding, FindingCode, Severity
 from kraftlog.codec.options import ReadOptions
+from kraftlog.disk.spilled_rows import Rows
 from kraftlog.errors import Fault
 from kraftlog.messages.format_of import CHECKPOINTS, OFFSET_SYNCS, format_of_topic
 from kraftlog.read.held_offsets import lacks_records
@@ -145,13 +145,15 @@ class Pair:
         """Topic and number in this cluster."""
         return TopicPartition(self.own.topic or "", self.own.partition or 0)
 
-    def contents(self, read: Pass) -> tuple[Contents, Contents] | None:
-        """Read the records of both; None, with the faults in ``read``, if one of them cannot be read completely."""
-        faults: list[Fault] = []
-        both = Contents.of(self.own, faults), Contents.of(self.other, faults)
-        read.add(*faults)
-        read.advance(self.own.size_in_bytes)
-        return None if faults else both
+    @property
+    def start_offset(self) -> int:
+        """The offset before which one of them may have been deleted."""
+        return max(self.own.start_offset or 0, self.other.start_offset or 0)
+
+    @property
+    def offsets_count(self) -> int:
+        """The number of offsets of the larger one."""
+        return max(one.end_offset - (one.start_offset or 0) for one in (self.own, self.other))
 
 
 class Comparison:
@@ -329,134 +331,94 @@ def configs_that_differ(comparison: Comparison) -> Iterator[Finding]:
 def records_that_differ(comparison: Comparison) -> Iterator[Finding]:
     """Return differences between the records of both clusters, and offsets of MirrorMaker that contradict them."""
     for pair in comparison.pairs:
-        contents = pair.contents(comparison.own.read)
-        if contents is None:
-            continue
-        if pair.is_copy:
-            yield from _differences_of_copy(pair, *contents)
-        else:
-            yield from _differences_of_mirror(pair, *contents, is_ordered=comparison.has_same_partitions(pair))
-            yield from _offset_syncs_that_mislead(comparison, pair, *contents)
-            yield from _checkpoints_that_skip(comparison, pair, *contents)
+        faults: list[Fault] = []
+        contents = contents_of(pair.own, faults), contents_of(pair.other, faults)
+        differences = _differences_of_copy if pair.is_copy else _differences_of_mirror
+        findings = differences(comparison, pair, *contents)
+        comparison.own.read.add(*faults)
+        comparison.own.read.advance(pair.own.size_in_bytes)
+        if not faults:  # else it cannot be known what is lacking
+            yield from findings
 
 
-def _differences_of_copy(pair: Pair, own: Contents, other: Contents) -> Iterator[Finding]:
-    common, at, at_other = np.intersect1d(own.offsets, other.offsets, assume_unique=True, return_indices=True)
-    differing = common[own.hashes[at] != other.hashes[at_other]]
-    if len(differing):
-        verb = "has" if len(differing) == 1 else "have"
-        known = f"{_records_at(differing)} {verb} other contents in the copy"
-        yield Finding(RECORD_DIFFERS, known, *pair.of, int(differing[0]))
-    start = max(pair.own.start_offset or 0, pair.other.start_offset or 0)
-    # a part of a log ends at its last record: the markers after it may be those of transactions that it does not have
-    ends = [int(one.offsets.max(initial=start - 1)) + 1 for one in (own, other)]
-    end = min(ends)
+def _differences_of_copy(_: Comparison, pair: Pair, own: Iterator[Rows], other: Iterator[Rows]) -> list[Finding]:
+    compared, found = CopyComparison.of(own, other, pair.start_offset), list[Finding]()
+    if (some := compared.differing).count:
+        verb = "has" if some.count == 1 else "have"
+        known = f"{some.with_offsets} {verb} other contents in the copy"
+        found.append(Finding(RECORD_DIFFERS, known, *pair.of, some.first))
     if not pair.is_compacted:
-        kept = own.committed.offsets
-        yield from _of_offsets(RECORD_MISSING, pair, _within(np.setdiff1d(kept, other.offsets), start, end), "missing")
-        yield from _of_offsets(
-            RECORD_ADDED, pair, _within(np.setdiff1d(other.committed.offsets, own.offsets), start, end), "added"
-        )
-    behind = own.committed.offsets[own.committed.offsets >= ends[1]]
-    if len(behind):
-        known = f"the records of the copy end at offset {ends[1]}, before {_records(behind)}"
-        yield Finding(COPY_BEHIND, known, *pair.of, int(behind[0]))
+        found += _of_offsets(RECORD_MISSING, pair, compared.own.between, "missing")
+        found += _of_offsets(RECORD_ADDED, pair, compared.other.between, "added")
+    if (behind := compared.own.after).count:
+        known = f"the records of the copy end before offset {behind.first}, the first of {behind}"
+        found.append(Finding(COPY_BEHIND, known, *pair.of, behind.first))
+    return found
 
 
-def _differences_of_mirror(pair: Pair, own: Contents, other: Contents, *, is_ordered: bool) -> Iterator[Finding]:
-    unique = own.unique
-    offsets, other_offsets = _matched(unique, other)
-    if not len(offsets):
-        return
-    first, last = int(offsets.min()), int(offsets.max())
+def _differences_of_mirror(
+    comparison: Comparison, pair: Pair, own: Iterator[Rows], other: Iterator[Rows]
+) -> list[Finding]:
+    syncs = [row for row in comparison.offset_syncs if (row["key_topic"], row["key_partition"]) == pair.of]
+    of_other = pair.other.topic, pair.other.partition
+    checkpoints = [row for row in comparison.checkpoints if (row["key_topic"], row["key_partition"]) == of_other]
+    translations = [(row["upstream_offset"], row["value_offset"]) for row in (*syncs, *checkpoints)]
+    with closing(MirrorComparison(own, other, pair.offsets_count, translations)) as compared:
+        return [
+            *_records_of_mirror(pair, compared, is_ordered=comparison.has_same_partitions(pair)),
+            *_offset_syncs_that_mislead(pair, compared, syncs),
+            *_checkpoints_that_skip(pair, compared.skipped[len(syncs) :], checkpoints),
+        ]
+
+
+def _records_of_mirror(pair: Pair, compared: MirrorComparison, *, is_ordered: bool) -> Iterator[Finding]:
+    missing, added, behind = compared.differences()
     if not pair.is_compacted:
-        expected = _within(np.sort(unique.offsets), first, last)
-        yield from _of_offsets(RECORD_MISSING, pair, np.setdiff1d(expected, offsets), "not in the mirror")
-        is_added = ~np.isin(other.hashes, own.hashes)
-        added = _within(other.offsets[is_added], int(other_offsets.min()), int(other_offsets.max()))
-        if len(added):
-            verb = "is" if len(added) == 1 else "are"
-            known = f"{_records(added)} of the mirror, the first at its offset {added[0]}, {verb} not in this cluster"
+        yield from _of_offsets(RECORD_MISSING, pair, missing, "not in the mirror")
+        if added.count:
+            verb = "is" if added.count == 1 else "are"
+            known = f"{added} of the mirror, the first at its offset {added.first}, {verb} not in this cluster"
             yield Finding(RECORD_ADDED, known, *pair.of)
-    if is_ordered:
-        yield from _order(pair, unique, offsets, other_offsets)
-    is_behind = (own.committed.offsets > last) & ~np.isin(own.committed.hashes, other.hashes)
-    behind = own.committed.offsets[is_behind]
-    if len(behind):
-        known = f"the mirror has records up to offset {last}, before {_records(behind)}"
-        yield Finding(COPY_BEHIND, known, *pair.of, int(behind[0]))
-
-
-def _matched(unique: Contents, other: Contents) -> tuple[Offsets, Offsets]:
-    """Return offsets of unique records, and of their first copies in the other cluster, in the order of the latter."""
-    hashes, first = np.unique(other.hashes, return_index=True)
-    _, at, at_other = np.intersect1d(unique.hashes, hashes, assume_unique=True, return_indices=True)
-    others = other.offsets[first[at_other]]
-    order = np.argsort(others)
-    return unique.offsets[at][order], others[order]
-
-
-def _order(pair: Pair, unique: Contents, offsets: Offsets, other_offsets: Offsets) -> Iterator[Finding]:
-    """Return the first record that comes before an earlier one of its key."""
-    by_offset = np.argsort(unique.offsets)
-    keys = unique.keys[by_offset][np.searchsorted(unique.offsets[by_offset], offsets)]
-    by_key = np.argsort(keys, kind="stable")  # within a key, in the order of the mirror
-    is_same = keys[by_key][1:] == keys[by_key][:-1]
-    back = np.flatnonzero(is_same & (np.diff(offsets[by_key]) < 0))
-    if len(back):
-        at, following = by_key[back[0]], by_key[back[0] + 1]
+    odd = compared.out_of_order() if is_ordered else None
+    if odd is not None:
         known = (
-            f"offset {offsets[at]} is at offset {other_offsets[at]} of the mirror, before offset {offsets[following]}"
-            f" of the same key at {other_offsets[following]}"
+            f"offset {odd.offset} is at offset {odd.mirror_offset} of the mirror, before offset {odd.following} of the"
+            f" same key at {odd.following_mirror_offset}"
         )
-        yield Finding(ORDER_DIFFERS, known, *pair.of, int(offsets[following]))
+        yield Finding(ORDER_DIFFERS, known, *pair.of, odd.following)
+    if behind.count:
+        known = f"the mirror has records up to offset {compared.offsets.last}, before {behind}"
+        yield Finding(COPY_BEHIND, known, *pair.of, behind.first)
 
 
-def _of_offsets(code: FindingCode, pair: Pair, offsets: Offsets, what: str) -> Iterator[Finding]:
-    if len(offsets):
-        known = f"{_records_at(offsets)} {'is' if len(offsets) == 1 else 'are'} {what}"
-        yield Finding(code, known, *pair.of, int(offsets[0]))
+def _of_offsets(code: FindingCode, pair: Pair, some: SomeRecords, what: str) -> Iterator[Finding]:
+    if some.count:
+        verb = "is" if some.count == 1 else "are"
+        yield Finding(code, f"{some.with_offsets} {verb} {what}", *pair.of, some.first)
 
 
-def _within(offsets: Offsets, start: int, end: int) -> Offsets:
-    return offsets[(offsets >= start) & (offsets < end)]
-
-
-def _records_at(offsets: Offsets) -> str:
-    at = f"at offset {offsets[0]}" if len(offsets) == 1 else f"between offset {offsets[0]} and {offsets[-1]}"
-    return f"{_records(offsets)} {at}"
-
-
-def _records(offsets: npt.NDArray[Any]) -> str:
-    return "1 record" if len(offsets) == 1 else f"{len(offsets)} records"
-
-
-def _offset_syncs_that_mislead(comparison: Comparison, pair: Pair, own: Contents, other: Contents) -> Iterator[Finding]:
+def _offset_syncs_that_mislead(
+    pair: Pair, compared: MirrorComparison, syncs: Sequence[Mapping[str, Any]]
+) -> Iterator[Finding]:
     """Return pairs of offsets of MirrorMaker that are not those of one record."""
-    for row in comparison.offset_syncs:
+    for row in syncs:
         upstream, downstream = row["upstream_offset"], row["value_offset"]
-        hashes = own.hashes[own.offsets == upstream], other.hashes[other.offsets == downstream]
-        is_of_pair = (row["key_topic"], row["key_partition"]) == pair.of
-        if is_of_pair and all(map(len, hashes)) and hashes[0][0] != hashes[1][0]:
+        if compared.is_of_one_record(upstream, downstream) is False:
             known = f"the pair {upstream}, {downstream} of {row['topic']} is of two different records"
             yield Finding(OFFSET_SYNC_MISMATCH, known, *pair.of, upstream)
 
 
-def _checkpoints_that_skip(comparison: Comparison, pair: Pair, own: Contents, other: Contents) -> Iterator[Finding]:
+def _checkpoints_that_skip(
+    pair: Pair, skipped: Sequence[SomeRecords], checkpoints: Sequence[Mapping[str, Any]]
+) -> Iterator[Finding]:
     """Return checkpoints of MirrorMaker that lie after records that the group has not read."""
-    for row in comparison.checkpoints:
-        if (row["key_topic"], row["key_partition"]) != (pair.other.topic, pair.other.partition):
-            continue
-        upstream, downstream = row["upstream_offset"], row["value_offset"]
-        unread = own.unique.only(own.unique.offsets >= upstream)
-        is_read = np.isin(unread.hashes, other.hashes[other.offsets >= downstream])
-        skipped = np.sort(unread.offsets[np.isin(unread.hashes, other.hashes) & ~is_read])
-        if len(skipped):
+    for row, some in zip(checkpoints, skipped, strict=True):
+        if some.count:
             known = (
-                f"group {row['group']} has committed offset {upstream}, and its checkpoint in the mirror is"
-                f" {downstream}: {_records(skipped)} from offset {skipped[0]} on come before it"
+                f"group {row['group']} has committed offset {row['upstream_offset']}, and its checkpoint in the mirror"
+                f" is {row['value_offset']}: {some} from offset {some.first} on come before it"
             )
-            yield Finding(CHECKPOINT_SKIPS_RECORDS, known, *pair.of, int(skipped[0]))
+            yield Finding(CHECKPOINT_SKIPS_RECORDS, known, *pair.of, some.first)
 
 
 def _last_messages(evidence: Evidence, format_name: str, type_name: str, key: tuple[str, ...]) -> list[dict[str, Any]]:
@@ -514,7 +476,8 @@ AGAINST_CHECKS: tuple[AgainstCheck, ...] = (
 def findings_against(own: Evidence, other: Evidence) -> list[Finding]:
     """Return the differences of another cluster from this one, the worst first.
 
-    Memory is proportional to the records of the largest partition: 25 bytes each, of both clusters.
+    Memory does not depend on the number of records: the contents of a large mirror, 25 bytes for each record of a pair
+    of partitions, are in temporary files.
 
     Raises
     ------

@@ -1,9 +1,8 @@
-"""``Contents``: offsets and hashes of the records of a partition, for the comparison of two clusters."""
+"""Offsets and hashes of the records of a partition, for the comparison of two clusters."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +11,7 @@ import pyarrow.compute as pc
 
 from kraftlog.codec.options import ReadOptions
 from kraftlog.codec.value_hashes import crc32c, murmur2
+from kraftlog.disk.spilled_rows import Rows
 from kraftlog.errors import Fault
 from kraftlog.read.partitions import Partition
 from kraftlog.tables.all_tables import TABLES
@@ -19,7 +19,6 @@ from kraftlog.tables.read import Read
 from kraftlog.transactions.transaction import COMMITTED
 
 Hashes = npt.NDArray[np.uint64]
-Offsets = npt.NDArray[np.int64]
 
 _COLUMNS = ["offset", "key", "value", "headers", "transaction_state"]
 _ODD = np.uint64(0x9E3779B97F4A7C15)
@@ -27,76 +26,40 @@ _SHIFT = np.uint64(29)
 _HALF = np.uint64(32)
 
 
-@dataclass(frozen=True)
-class Contents:
-    """The records of a partition, in the order of their offsets: 25 bytes each.
+CONTENT = np.dtype([("hash", "u8"), ("key", "u8"), ("offset", "i8"), ("is_committed", "?")])
+"""The content of a record.
 
-    Attributes
+``hash`` is of key, value and headers: timestamps and offsets of a copy may differ; ``key`` is a hash of the key.
+``is_committed`` says whether a read_committed consumer gets the record.
+"""
+
+
+def contents_of(partition: Partition, faults: list[Fault]) -> Iterator[Rows]:
+    """Return the contents of the records of a partition, piece by piece, in the order of their offsets.
+
+    Different hashes prove that contents differ. That equal ones are of equal contents is only likely: two contents have
+    the same 64 bits by chance once in 2^64 comparisons.
+
+    Parameters
     ----------
-    offsets : int64 array
-    hashes : uint64 array
-        Of key, value and headers: timestamps and offsets of a copy may differ.
-    keys : uint64 array
-        Hashes of the keys.
-    is_committed : bool array
-        Whether a read_committed consumer gets the record.
+    partition : Partition
+    faults : list of Fault
+        Receives what cannot be read.
     """
+    read = Read.of_segments(TABLES["records"], partition.segments, _COLUMNS, ReadOptions(), faults)
+    return (_contents(batch) for batch in read.rows() if batch.num_rows)
 
-    offsets: Offsets
-    hashes: Hashes
-    keys: Hashes
-    is_committed: npt.NDArray[np.bool_]
 
-    @classmethod
-    def of(cls, partition: Partition, faults: list[Fault]) -> Contents:
-        """Read a partition.
-
-        Parameters
-        ----------
-        partition : Partition
-        faults : list of Fault
-            Receives what cannot be read.
-        """
-        read = Read.of_segments(TABLES["records"], partition.segments, _COLUMNS, ReadOptions(), faults)
-        pieces = [cls._of_rows(batch) for batch in read.rows() if batch.num_rows]
-        pieces.append(cls(np.empty(0, np.int64), np.empty(0, np.uint64), np.empty(0, np.uint64), np.empty(0, bool)))
-        return cls(
-            np.concatenate([one.offsets for one in pieces]),
-            np.concatenate([one.hashes for one in pieces]),
-            np.concatenate([one.keys for one in pieces]),
-            np.concatenate([one.is_committed for one in pieces]),
-        )
-
-    @classmethod
-    def _of_rows(cls, rows: pa.RecordBatch) -> Contents:
-        keys = _hashes(rows.column("key"))
-        hashes = _mixed(_mixed(keys) + _hashes(rows.column("value")))
-        hashes = _mixed(hashes + _header_hashes(rows.column("headers")))
-        states = rows.column("transaction_state")
-        is_committed = pc.fill_null(pc.equal(states, COMMITTED), True)  # null: outside of a transaction
-        return cls(rows.column("offset").to_numpy(), hashes, keys, np.asarray(is_committed, bool))
-
-    def __len__(self) -> int:
-        return len(self.offsets)
-
-    def only(self, is_wanted: npt.NDArray[np.bool_]) -> Contents:
-        """Return some of the records."""
-        return Contents(
-            self.offsets[is_wanted], self.hashes[is_wanted], self.keys[is_wanted], self.is_committed[is_wanted]
-        )
-
-    @cached_property
-    def committed(self) -> Contents:
-        """The records that a read_committed consumer gets."""
-        return self.only(self.is_committed)
-
-    @cached_property
-    def unique(self) -> Contents:
-        """The committed records whose content no other record has, in order of their hashes."""
-        hashes, first, counts = np.unique(self.hashes, return_index=True, return_counts=True)
-        at = first[counts == 1]
-        once = Contents(self.offsets[at], hashes[counts == 1], self.keys[at], self.is_committed[at])
-        return once.only(once.is_committed)
+def _contents(records: pa.RecordBatch) -> Rows:
+    rows = np.empty(records.num_rows, CONTENT)
+    keys = _hashes(records.column("key"))
+    hashes = _mixed(_mixed(keys) + _hashes(records.column("value")))
+    rows["hash"] = _mixed(hashes + _header_hashes(records.column("headers")))
+    rows["key"] = keys
+    rows["offset"] = records.column("offset").to_numpy()
+    states = records.column("transaction_state")
+    rows["is_committed"] = pc.fill_null(pc.equal(states, COMMITTED), True)  # null: outside of a transaction
+    return rows
 
 
 def _mixed(hashes: Hashes) -> Hashes:

@@ -153,8 +153,11 @@ class ProducerLog:
                 & (headers["base_timestamp"] != headers["max_timestamp"])
             ),
             "it has more records than offsets": headers["records_count"] > headers["last_offset_delta"] + 1,
-            # the checksum does not cover the field, and batches of old brokers have none
-            "an earlier batch has a greater partition_leader_epoch": (epochs >= 0) & (epochs < before),
+            # a log may begin with batches of a tool that have none; the checksum does not cover the field
+            "an earlier batch has a greater partition_leader_epoch": epochs < before,
+            "it is of a producer, and outside of transactions, in a topic that coordinators write": (
+                has_producer & ~is_transactional & ~is_control & (not self._is_of_users)
+            ),
         }
         for what, is_odd in rules.items():
             self.impossible += [(offset, what) for offset in headers["base_offset"][is_odd].tolist()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 import numpy as np
@@ -13,8 +14,16 @@ from kraftlog.audit.producer_logs import Place, ProducerLog, place_of
 from kraftlog.errors import Fault
 from kraftlog.layout.segment import Segment
 from kraftlog.read.segment_reader import segment_file, segment_headers
+from kraftlog.topics import TopicPartition
 from kraftlog.transactions import sequences
-from kraftlog.transactions.transaction import ABORTED
+from kraftlog.transactions.transaction import (
+    ABORTED,
+    CLOCKS_DIFFER_MS,
+    MARKER_EPOCH,
+    NONE,
+    Part,
+    Transaction,
+)
 
 _REMEMBERED = "The producer wrote within the last day, so that the broker still had its state"
 SEQUENCE_GAP = FindingCode(
@@ -43,7 +52,8 @@ PRODUCER_EPOCH_BACK = FindingCode(
     Severity.ERROR,
     "A producer that was fenced wrote, or a transaction has batches of several epochs: records of a zombie are in the"
     " log.",
-    f"{_REMEMBERED}, or its transaction was open.",
+    f"{_REMEMBERED}, or its transaction was open. Or __transaction_state has the transaction that the markers end, from"
+    " its begin on, and with the partition.",
     (sequences.BAD_PRODUCER_EPOCH,),
 )
 NOT_TRANSACTIONAL = FindingCode(
@@ -95,9 +105,30 @@ def sequence_findings(evidence: Evidence) -> Iterator[Finding]:
 
 def epoch_findings(evidence: Evidence) -> Iterator[Finding]:
     """Return batches with an epoch that their producer no longer had."""
+    odd_offsets: dict[tuple[TopicPartition, int], list[int]] = defaultdict(list)
     for log, _, odd in evidence.producer_logs.odd_batches():
         if odd.error == sequences.BAD_PRODUCER_EPOCH and not odd.is_marker:
+            odd_offsets[log.of, odd.producer_id].append(odd.base_offset)
             yield _finding(evidence, PRODUCER_EPOCH_BACK, log, odd.base_offset, odd.what)
+    for one in evidence.producer_logs.transactions:
+        for part in one.parts:
+            offsets = odd_offsets[part.of, part.producer_id]
+            if _has_other_epoch(one, part) and not any(part.first_offset <= at <= part.last_offset for at in offsets):
+                assert one.known is not None
+                what = f"producer {part.producer_id}: batches of epoch {part.data_epoch} in a transaction of"
+                known = f"{what} {one.known.transactional_id} that has epoch {one.known.data_epoch}"
+                log = evidence.producer_logs.logs[part.of]
+                yield _finding(evidence, PRODUCER_EPOCH_BACK, log, part.first_offset, known)
+
+
+def _has_other_epoch(one: Transaction, part: Part) -> bool:
+    """Return whether the batches of a part do not have the epoch that the producer had, as its coordinator says."""
+    known = one.known
+    if known is None or known.data_epoch is None or known.partitions is None or one.identified_by != MARKER_EPOCH:
+        return False
+    # a partition of another cluster may have been copied, with its producers and markers
+    is_of_known = part.of in known.partitions and part.marker_timestamp + CLOCKS_DIFFER_MS > known.start
+    return is_of_known and part.data_epoch not in (NONE, known.data_epoch)
 
 
 def plain_batches(evidence: Evidence) -> Iterator[Finding]:

@@ -74,6 +74,12 @@ def _contradiction(last: StateRecord, record: StateRecord) -> str:
         return f"producer_epoch {record.producer_epoch} after {last.producer_epoch}"
     if now != before and now in _BEFORE and before in _BEFORE and before not in _BEFORE[now]:
         return f"{_NAMES[now]} after {_NAMES[before]}"
+    if (
+        now == before
+        and now in (COMPLETE_COMMIT, COMPLETE_ABORT)
+        and record != last._replace(timestamp=record.timestamp)
+    ):
+        return f"{_NAMES[now]} of another transaction than"  # Kafka writes only the same one again
     if before == ONGOING and now in (ONGOING, PREPARE_COMMIT, PREPARE_ABORT) and record.start == last.start:
         left_out = sorted(str(one) for one in last.partitions - record.partitions)
         if left_out:
