@@ -9,10 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import pytest
+
+from kraftlog.spark.stream import HAS_READ_LIMITS
+
 STARTS = 10
 TOO_LATE = "Python worker failed to connect back"
 
 Result = TypeVar("Result")
+
+limits_rows = pytest.mark.skipif(not HAS_READ_LIMITS, reason="this PySpark tells Python data sources neither limits nor availableNow")
 
 
 def until_its_worker_starts(run: Callable[[], Result]) -> Result:

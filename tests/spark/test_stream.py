@@ -13,11 +13,9 @@ import kraftlog
 from golden_files import GOLDEN
 from growing_log import GrowingPartition
 from kraftlog.spark.options import parse_request
-from kraftlog.spark.stream import HAS_READ_LIMITS, KraftlogStreamReader
+from kraftlog.spark.stream import KraftlogStreamReader
 from spark_rows import comparable, plain_rows, rows_of
-from streaming_queries import run_to_its_end, until_its_worker_starts
-
-limits_rows = pytest.mark.skipif(not HAS_READ_LIMITS, reason="PySpark 4.1 passes no limits to Python data sources")
+from streaming_queries import limits_rows, run_to_its_end, until_its_worker_starts
 
 
 @pytest.mark.parametrize("name", ["maxOffsetsPerTrigger", "minOffsetsPerTrigger"])

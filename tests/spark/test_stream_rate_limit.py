@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, ReadMinRows
 from pyspark.sql.types import StructType
 
 from growing_log import GrowingPartition
@@ -16,6 +15,7 @@ from kraftlog.spark import stream
 from kraftlog.spark.options import parse_request
 from kraftlog.spark.rate_limit import TriggerDelay, rate_limited
 from kraftlog.spark.stream import KraftlogStreamReader
+from streaming_queries import limits_rows
 
 OFFSETS = st.integers(0, 2**62)
 INTERVALS = st.lists(st.tuples(OFFSETS, OFFSETS), min_size=1, max_size=6)
@@ -93,13 +93,19 @@ def reader(path: Path, **options: str) -> KraftlogStreamReader:
     return KraftlogStreamReader(parse_request(given_options, is_streaming=True), StructType())
 
 
+@limits_rows
 def test_limits_of_the_options(tmp_path: Path):
+    from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, ReadMinRows
+
     assert reader(tmp_path).getDefaultReadLimit() == ReadAllAvailable()
     assert reader(tmp_path, maxOffsetsPerTrigger="5").getDefaultReadLimit() == ReadMaxRows(5)
     assert reader(tmp_path, minOffsetsPerTrigger="3").getDefaultReadLimit() == ReadMinRows(3)
 
 
+@limits_rows
 def test_latest_offset(tmp_path: Path):
+    from pyspark.sql.streaming.datasource import ReadAllAvailable
+
     log = GrowingPartition(tmp_path)
     log.append(8)
     both = reader(tmp_path, maxOffsetsPerTrigger="5", minOffsetsPerTrigger="4")
@@ -115,6 +121,7 @@ def test_latest_offset(tmp_path: Path):
     assert both.latestOffset(first, limit) == {"orders": {"0": 9}}
 
 
+@limits_rows
 def test_available_now_has_a_fixed_end(tmp_path: Path):
     log = GrowingPartition(tmp_path)
     log.append(8)
@@ -128,6 +135,7 @@ def test_available_now_has_a_fixed_end(tmp_path: Path):
     assert [end["orders"] for end in ends] == [{"0": 0}, {"0": 5}, {"0": 8}, {"0": 8}]
 
 
+@limits_rows
 def test_a_new_query_that_starts_at_its_end_says_so_once(tmp_path: Path, caplog: pytest.LogCaptureFixture):
     log = GrowingPartition(tmp_path)
     log.append(8)
