@@ -15,6 +15,7 @@ from kraftlog.spark.udf_transactions import boundaries_in_sql, pack_lists_in_sql
 from . import common
 
 RECORDS_PER_VALUE = [1, 10, 100, 600]
+ONE_SIZE = 100  # for memory, which depends on the records of a column
 RECORDS = 600_000  # of a column
 VALUE_BYTES = 20
 
@@ -55,6 +56,12 @@ class _Function:
     def time_column(self, *_: object) -> None:
         """Apply the function to a column of 600,000 records."""
         self.work()
+
+    def peakmem_column(self, *_: object) -> None:
+        """Memory of the process that does, the column included."""
+        self.work()
+
+    peakmem_column.params = ([ONE_SIZE],)
 
     def track_column(self, *_: object) -> float:
         """Count the records that it handles per second."""
