@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pytest
 from pyspark import cloudpickle
 from pyspark.sql.pandas.types import from_arrow_schema
 
+import kraftlog
 from golden_files import GOLDEN
 from kraftlog.spark.datasource import KraftlogReader
 from kraftlog.spark.options import parse_request
@@ -58,6 +60,25 @@ def test_a_worker_without_kraftlog_says_what_to_do(kind: str, tmp_path: Path):
     assert last_line_without("kraftlog", sent, tmp_path) == (
         f"ModuleNotFoundError: No module named 'kraftlog' in the Python of this worker, {sys.executable}: install it "
         "there, or set PYSPARK_PYTHON (spark.pyspark.python) to a Python that has it"
+    )
+
+
+@pytest.mark.parametrize("kind", SENT)
+def test_a_worker_with_a_zip_file_of_kraftlog_says_what_to_do(kind: str, tmp_path: Path):
+    """As with ``--py-files``: Python imports no compiled module from a zip file."""
+    sent = tmp_path / "sent"
+    sent.write_bytes(cloudpickle.dumps(SENT[kind](tmp_path / "log")))
+    package = Path(kraftlog.__file__).parent
+    with zipfile.ZipFile(tmp_path / "kraftlog.whl", "w") as wheel:
+        for path in package.rglob("*"):
+            if path.suffix in (".py", ".so", ".messages"):
+                wheel.write(path, path.relative_to(package.parent))
+    program = "import pickle, sys; sys.path.insert(0, sys.argv[1]); pickle.loads(open(sys.argv[2], 'rb').read())(None)"
+    command = [sys.executable, "-c", program, str(tmp_path / "kraftlog.whl"), str(sent)]
+    assert subprocess.run(command, capture_output=True, text=True).stderr.splitlines()[-1] == (
+        "ModuleNotFoundError: No compiled modules of kraftlog, which a zip file of --py-files cannot have, in the "
+        f"Python of this worker, {sys.executable}: install it there, or set PYSPARK_PYTHON (spark.pyspark.python) to a "
+        "Python that has it"
     )
 
 

@@ -1,4 +1,4 @@
-"""The objects that Spark sends to tasks, pickled so that a worker without kraftlog can report that it is missing.
+"""The objects that Spark sends to tasks, pickled so that a worker without kraftlog can report what is missing.
 
 The functions here are pickled by value, so that they run there. They use no name of this module or of kraftlog.
 """
@@ -36,13 +36,18 @@ def _unpickler(data: bytes) -> Callable[[], Any]:
 
         try:
             return pickle.loads(data)
-        except ModuleNotFoundError as error:
-            if error.name != "kraftlog":
+        except ImportError as error:
+            name = error.name or ""
+            if name.startswith("kraftlog._native"):
+                missing = "No compiled modules of kraftlog, which a zip file of --py-files cannot have,"
+            elif name == "kraftlog" and isinstance(error, ModuleNotFoundError):
+                missing = "No module named 'kraftlog'"
+            else:
                 raise
             raise ModuleNotFoundError(
-                f"No module named 'kraftlog' in the Python of this worker, {sys.executable}: install it there, or set "
+                f"{missing} in the Python of this worker, {sys.executable}: install it there, or set "
                 "PYSPARK_PYTHON (spark.pyspark.python) to a Python that has it",
-                name="kraftlog",
+                name=name,
             ) from None
 
     return unpickled
