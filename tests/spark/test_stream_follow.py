@@ -18,6 +18,7 @@ from golden_files import GOLDEN
 from growing_log import GrowingPartition
 from kraftlog.disk.remote_path import RemotePath
 from kraftlog.read import log_ends
+from kraftlog.spark.data_loss import DataLossError
 from kraftlog.spark.follow import LogFollower
 from kraftlog.spark.options import parse_request
 from kraftlog.spark.stream_offsets import as_json, from_json
@@ -331,20 +332,92 @@ def test_an_open_metadata_transaction_holds_the_stream_back():
         assert query.seen == [tuple(row.values()) for row in rows], case.name
 
 
-def test_high_watermark(tmp_path: Path):
+CHECKPOINT = "replication-offset-checkpoint"
+
+
+@pytest.mark.parametrize("options", [{}, {"highWatermark": "true"}])
+def test_high_watermark(tmp_path: Path, options: dict[str, str]):
+    """It may lie before what was read, as a broker writes it every five seconds: nothing is read twice."""
     log = GrowingPartition(tmp_path)
     log.append(3)
     log.append(3)
-    checkpoint = tmp_path / "replication-offset-checkpoint"
+    checkpoint = tmp_path / CHECKPOINT
     checkpoint.write_text("0\n1\norders 0 4\n")
-    query = Query(tmp_path, highWatermark="true")
+    query = Query(tmp_path, **options)
     assert query.run() == [0, 1, 2, 3]
     checkpoint.write_text("0\n1\norders 0 2\n")
+    assert query.run() == []
+    query.restart()
     assert query.run() == []
     checkpoint.write_text("0\n1\norders 0 6\n")
     assert query.run() == [4, 5]
     GrowingPartition(tmp_path, partition=1).append(1)
-    assert query.run() == []
+    assert query.run() == ([] if options else [0])
+
+
+def test_the_end_of_the_log_where_no_high_watermark_is_known(tmp_path: Path):
+    """Without the checkpoint, without an entry, of a file that a broker has just made, and of the metadata log."""
+    for number, text in enumerate([None, "", "0\n0\n", "0\n1\norders 1 1\n", "0\n1\nreturns 0 0\n"]):
+        directory = tmp_path / str(number)
+        log = GrowingPartition(directory)
+        log.append(3)
+        GrowingPartition(directory, "__cluster_metadata").append(1)
+        if text is not None:
+            (directory / CHECKPOINT).write_text(text)
+        assert Query(directory).latest() == {("__cluster_metadata", 0): 1, ORDERS: 3}
+
+
+def test_the_high_watermark_is_left_aside_on_request(tmp_path: Path):
+    log = GrowingPartition(tmp_path)
+    log.append(3)
+    (tmp_path / CHECKPOINT).write_text("0\n1\norders 0 1\n")
+    before = Query(tmp_path)
+    assert before.run() == [0]
+    after = Query(tmp_path, highWatermark="false")
+    after.start = before.start
+    assert after.run() == [1, 2]
+    before.start = after.start  # turned on again, behind the high watermark
+    assert before.run() == []
+    with pytest.raises(ValueError, match="option highWatermark is 'maybe', not auto, true or false"):
+        Query(tmp_path, highWatermark="maybe")
+
+
+def test_a_new_query_begins_at_the_high_watermark(tmp_path: Path):
+    log = GrowingPartition(tmp_path)
+    log.append(3)
+    (tmp_path / CHECKPOINT).write_text("0\n1\norders 0 1\n")
+    query = Query(tmp_path / "orders-0", startingOffsets="latest")
+    assert query.start == {"orders": {"0": 1}}
+    log.append(2, 1)
+    (tmp_path / CHECKPOINT).write_text("0\n1\norders 0 5\n")
+    assert query.latest() == {ORDERS: 5}
+    committed = Query(tmp_path, isolationLevel="read_committed")
+    assert committed.latest() == {ORDERS: 3}
+
+
+def test_a_checkpoint_that_cannot_be_read(tmp_path: Path):
+    GrowingPartition(tmp_path).append(1)
+    (tmp_path / CHECKPOINT).write_text("0\n2\norders 0 1\n")
+    with pytest.raises(
+        kraftlog.CorruptRecordError, match="expected 2 entries, found 1; a stream stops at its high wat"
+    ):
+        Query(tmp_path)
+    assert Query(tmp_path, highWatermark="false").run() == [0]
+
+
+def test_records_that_the_broker_truncated_are_not_in_the_stream(tmp_path: Path):
+    """A stream that had read up to the end of the log would have to fail."""
+    log = GrowingPartition(tmp_path)
+    log.append(3)
+    size = log.segment.stat().st_size
+    log.append(3)
+    (tmp_path / CHECKPOINT).write_text("0\n1\norders 0 3\n")
+    stops, goes_on = Query(tmp_path), Query(tmp_path, highWatermark="false")
+    assert (stops.run(), goes_on.run()) == ([0, 1, 2], [0, 1, 2, 3, 4, 5])
+    log.segment.write_bytes(log.segment.read_bytes()[:size])
+    assert stops.run() == []
+    with pytest.raises(DataLossError, match="the end of the log went back from offset 6 to 3"):
+        goes_on.run()
 
 
 def test_the_metadata_log_has_no_high_watermark(tmp_path: Path):
@@ -465,3 +538,12 @@ def test_what_cannot_be_followed(tmp_path: Path):
     loose.write_bytes(GrowingPartition(tmp_path / "three").model.log)
     with pytest.raises(ValueError, match="a stream reads only files in partition folders"):
         LogFollower(parse_request({"path": str(loose)}, is_streaming=True)).starting()
+
+
+def test_a_store_moves_no_high_watermark(tmp_path: Path):
+    """So it removes those of the broker that had the directory before: streams would never see what it appends."""
+    (tmp_path / CHECKPOINT).write_text("0\n1\norders 0 1\n")
+    with kraftlog.LogStore(tmp_path) as store:
+        store.create_topic("orders")
+        store.producer().send("orders", pa.table({"value": ["a", "b", "c"]}))
+    assert Query(tmp_path, subscribe="orders").run() == [0, 1, 2]

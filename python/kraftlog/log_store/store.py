@@ -43,7 +43,7 @@ from kraftlog.metadata.uuids import uuid_text
 from kraftlog.topics import CONSUMER_OFFSETS, TRANSACTION_STATE, names
 from kraftlog.types import IsolationLevel
 from kraftlog.write.locked_directory import LockedLogDirectory
-from kraftlog.write.log_directory_state import LogDirectoryState, remove_clean_shutdown
+from kraftlog.write.log_directory_state import LogDirectoryState, remove_clean_shutdown, remove_high_watermarks
 from kraftlog.write.log_options import LogOptions
 from kraftlog.write.offset_checkpoint import set_offsets
 
@@ -128,6 +128,7 @@ class LogStore:
             was_clean=was_clean,
             adopts_partitions=self.options.adopts_partitions,
         )
+        remove_high_watermarks(self.path)  # of a directory that a store may have
         self._was_clean = was_clean
         threads = self.options.sync_threads
         self._threads = Threads(threads) if threads else None

@@ -5,8 +5,8 @@ is that of the last whole sound batch: a torn one after it is still being writte
 last stable offset, below which every transaction has ended.
 
 The log end of one replica may be greater than the end that a consumer sees, and what its leader has not replicated can
-be truncated away. With the option ``highWatermark`` a stream stops at the high watermark, from
-``replication-offset-checkpoint``, which a broker writes every five seconds.
+be truncated away. So a stream stops at the high watermark, where ``replication-offset-checkpoint``, which a broker
+writes every five seconds, has one. The option ``highWatermark`` changes that.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from kraftlog.codec.options import NO_BOUND
 from kraftlog.disk.disk import disk
-from kraftlog.errors import error_from_fault
+from kraftlog.disk.remote_path import LogPath
+from kraftlog.errors import CorruptRecordError, error_from_fault
 from kraftlog.layout.checkpoints import HIGH_WATERMARKS, read_offset_checkpoint
 from kraftlog.layout.discover import Discovery
 from kraftlog.layout.segment import Segment
@@ -153,7 +155,42 @@ class LogFollower:
             partition: self._ends.get(partition) or GrowingLogEnd(self._request.options) for partition in groups
         }
         looked = {partition: (group, self._ends[partition].bounds(group)) for partition, group in groups.items()}
-        return _up_to_high_watermarks(looked) if self._request.stops_at_high_watermark else looked
+        return looked if self._request.high_watermark == "false" else self._up_to_high_watermarks(looked)
+
+    def _up_to_high_watermarks(self, looked: Looked) -> Looked:
+        """Return the bounds with high watermarks from checkpoints; an absent one is 0 with ``true``, as in a broker."""
+        absent = 0 if self._request.high_watermark == "true" else NO_BOUND
+        marks: dict[LogPath, Offsets] = {}
+        bounded = {}
+        for partition, (group, bounds) in looked.items():
+            directory = group[-1].folder.absolute().parent  # earlier segments may be in a remote tier
+            if partition[0] == CLUSTER_METADATA:
+                self._check_metadata_log(partition)
+            elif directory not in marks:
+                marks[directory] = self._high_watermarks(directory / HIGH_WATERMARKS)
+            mark = marks.get(directory, {}).get(partition, absent)
+            bounded[partition] = group, replace(bounds, high_watermark=mark)
+        return bounded
+
+    def _check_metadata_log(self, partition: Partition) -> None:
+        if self._request.high_watermark == "true":
+            raise ValueError(
+                f"{_name(partition)}: no broker writes its high watermark into {HIGH_WATERMARKS}; with option"
+                " highWatermark=true select other topics with subscribe, subscribePattern or assign"
+            )
+
+    def _high_watermarks(self, path: LogPath) -> Offsets:
+        """Return the entries of a checkpoint; without ``true`` it may be missing."""
+        try:
+            return read_offset_checkpoint(path)
+        except FileNotFoundError:
+            if self._request.high_watermark == "true":
+                raise
+            return {}
+        except CorruptRecordError as error:
+            raise CorruptRecordError(
+                f"{path.parent}: {error}; a stream stops at its high watermarks, unless option highWatermark is false"
+            ) from None
 
     def _groups(self) -> dict[Partition, list[Segment]]:
         """Return the segments of each partition that exists; a named partition that does not is not an error here."""
@@ -207,24 +244,6 @@ def reached(start: Mapping[Partition, int], bounds: Mapping[Partition, LogBounds
 def begun(start: Mapping[Partition, int], bounds: Mapping[Partition, LogBounds]) -> Offsets:
     """Return where a micro-batch begins in each partition: in new ones at the start of the log."""
     return {partition: start.get(partition, of.log_start_offset) for partition, of in bounds.items()}
-
-
-def _up_to_high_watermarks(looked: Looked) -> Looked:
-    """Return the bounds with high watermarks from checkpoints; as in a broker, an absent one is 0."""
-    for topic, number in looked:
-        if topic == CLUSTER_METADATA:
-            raise ValueError(
-                f"{_name((topic, number))}: no broker writes its high watermark into {HIGH_WATERMARKS}; with option"
-                " highWatermark select other topics with subscribe, subscribePattern or assign"
-            )
-    marks = {
-        directory: read_offset_checkpoint(directory / HIGH_WATERMARKS)
-        for directory in {group[0].folder.parent for group, _ in looked.values()}
-    }
-    return {
-        partition: (group, replace(bounds, high_watermark=marks[group[0].folder.parent].get(partition, 0)))
-        for partition, (group, bounds) in looked.items()
-    }
 
 
 def _name(partition: Partition) -> str:

@@ -138,8 +138,9 @@ STREAMS = (
     Option("maxTriggerDelay", "15m", "Maximum wait for `minOffsetsPerTrigger`."),
     Option(
         "highWatermark",
-        "false",
-        "Whether to stop at the high watermark in the broker's checkpoint.",
+        "auto",
+        "Whether to stop at the high watermarks in `replication-offset-checkpoint`: `auto` where it has one, `true`"
+        " everywhere (a partition without one waits), or `false`.",
     ),
 )
 # They configure a client of a broker, or the records of a task, which ``rangeBytes`` limits here. Options with the

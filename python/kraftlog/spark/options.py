@@ -31,6 +31,7 @@ ROWS_PER_BATCH = 16_384
 BYTES_PER_BATCH = 2 << 20
 DEFAULT_MAX_TRIGGER_DELAY = "15m"
 ON_ERROR = ("fail", "skip", "quarantine")
+HIGH_WATERMARK = ("auto", "true", "false")
 
 _BYTE_UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _MILLISECONDS = {"": 1, "ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -116,7 +117,7 @@ def parse_request(options: Mapping[str, str], *, is_streaming: bool | None = Fal
         max_offsets_per_trigger=limit,
         min_offsets_per_trigger=least,
         max_trigger_delay_ms=_milliseconds(given, "maxTriggerDelay", DEFAULT_MAX_TRIGGER_DELAY),
-        stops_at_high_watermark=flag(given, "highWatermark", default=False),
+        high_watermark=_one_of(given, "highWatermark", HIGH_WATERMARK),
         quarantine=quarantine,
         options=read_options(
             isolation_level=given.get("isolationlevel", given.get(_KAFKA_ISOLATION_LEVEL, "read_uncommitted")),

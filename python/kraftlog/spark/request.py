@@ -59,7 +59,7 @@ class Request:
         Maximum offsets of a micro-batch, and the minimum that it waits for.
     max_trigger_delay_ms : int
         Maximum wait for the minimum.
-    stops_at_high_watermark : bool
+    high_watermark : {"auto", "true", "false"}
         Whether a stream stops at the broker's high watermark.
     typed : ResolvedTypes or None
         Formats of keys and values, with the schemas at the time when the options were parsed.
@@ -84,7 +84,7 @@ class Request:
     max_offsets_per_trigger: int | None = None
     min_offsets_per_trigger: int | None = None
     max_trigger_delay_ms: int = 0
-    stops_at_high_watermark: bool = False
+    high_watermark: str = "auto"
     cut: CutTime | None = None
     typed: ResolvedTypes | None = None
     redaction: Redaction | None = field(default=None, repr=False)  # has a key

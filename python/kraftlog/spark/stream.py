@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
+from kraftlog.layout.checkpoints import HIGH_WATERMARKS
 from kraftlog.read.log_ends import LogBounds
 from kraftlog.spark.arrow_schema import arrow_schema_of
 from kraftlog.spark.follow import LogFollower, begun, reached
@@ -83,6 +84,17 @@ class KraftlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Fix the end of the whole query at the current end."""
         self._target = self._follower.bounds()
+        for (topic, partition), bounds in self._target.items():
+            if bounds.readable_offset < bounds.last_stable_offset:
+                _log.warning(
+                    "%s-%d: availableNow ends at the high watermark %d in %s, and the log at %d; records after it may be"
+                    " truncated by the broker; option highWatermark=false reads them",
+                    topic,
+                    partition,
+                    bounds.high_watermark,
+                    HIGH_WATERMARKS,
+                    bounds.log_end_offset,
+                )
 
     def latestOffset(self, start: OffsetsByTopic | None = None, limit: Any = None) -> OffsetsByTopic:  # noqa: N802
         """Return where the next micro-batch ends; PySpark 4.1 does not pass where it begins."""

@@ -8,7 +8,13 @@ from pathlib import Path
 from kraftlog.disk.disk import disk
 from kraftlog.disk.durable import delete_file
 from kraftlog.errors import CorruptRecordError
-from kraftlog.layout.checkpoints import CLEAN_SHUTDOWN, LOG_START_OFFSETS, RECOVERY_POINTS, read_offset_checkpoint
+from kraftlog.layout.checkpoints import (
+    CLEAN_SHUTDOWN,
+    HIGH_WATERMARKS,
+    LOG_START_OFFSETS,
+    RECOVERY_POINTS,
+    read_offset_checkpoint,
+)
 
 TopicPartition = tuple[str, int]
 
@@ -44,6 +50,17 @@ def remove_clean_shutdown(log_directory: Path) -> None:
     With that file a broker recovers nothing, and would believe the remains of a writer that was killed.
     """
     path = log_directory / CLEAN_SHUTDOWN
+    if disk().entry(path) is not None:
+        delete_file(path)
+
+
+def remove_high_watermarks(log_directory: Path) -> None:
+    """Remove the high watermarks of a broker before the only replica goes on without it.
+
+    Nobody would advance them, so readers that stop there would not see what is appended. A broker that finds none
+    begins at the start of the log, and as the only replica reaches its end at once.
+    """
+    path = log_directory / HIGH_WATERMARKS
     if disk().entry(path) is not None:
         delete_file(path)
 
