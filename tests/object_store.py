@@ -96,6 +96,10 @@ class ObjectStore:
         """Write an object."""
         self._objects.put_object(BUCKET, key, data)
 
+    def keys(self) -> list[str]:
+        """Return the keys of all objects."""
+        return sorted(self._objects.buckets[BUCKET].keys)
+
     def delete(self, key: str) -> None:
         """Delete an object."""
         self._objects.delete_object(BUCKET, key)

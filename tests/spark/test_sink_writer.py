@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyspark import cloudpickle
+from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.types import StructType
 
 import kraftlog
+from faulty_disk import FaultyDisk, no_space, only, since
+from kraftlog.disk.disk import use_disk
 from kraftlog.disk.lock import LogDirectoryLock, LogDirectoryLockedError
 from kraftlog.log_store import staged_write
 from kraftlog.log_store.cluster import Cluster
-from kraftlog.log_store.errors import ReusedTransactionalIdError, StorageError
-from kraftlog.log_store.staged_write import begin, commit
-from kraftlog.log_store.staging import Stager, StagingOptions
+from kraftlog.log_store.errors import ReusedTransactionalIdError, StorageError, StoreError
+from kraftlog.log_store.staged_write import CommitUnfinishedError, begin, commit
+from kraftlog.log_store.staging import Stager, StagingOptions, WriteEndedError
 from kraftlog.log_store.topics import Topic
 from kraftlog.log_store.write_id import new_write
 from kraftlog.spark import sink
@@ -185,3 +191,100 @@ def test_a_topic_that_was_made_and_not_written(directory: Path, monkeypatch: pyt
     stream.write(0, "a")
     assert len(list(directory.glob("t-*"))) == 1
     assert rows(directory) == [b"a"]
+
+
+def test_how_long_a_lock_was_waited_for(directory: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(staged_write, "LOCK_PATIENCE", 0.6)
+    directory.mkdir()
+    text = r"log: \.lock is held by a broker or another writer since more than 1 s; stop it first"
+    with LogDirectoryLock(directory), pytest.raises(LogDirectoryLockedError, match=text):
+        job(directory)
+
+
+def job(directory: Path, **options: str) -> KraftlogWriter:
+    return KraftlogWriter({"path": str(directory), "topic": "t", **options}, SCHEMA, False)
+
+
+def staged(patch: pytest.MonkeyPatch, writer: KraftlogWriter, *values: str) -> WriterCommitMessage:
+    patch.setattr(sink, "_task", lambda: Task("", 0))
+    return writer.write(pa.record_batch({"value": [value]}) for value in values)
+
+
+@pytest.mark.parametrize("shares", [True, False])
+@pytest.mark.parametrize("ends", ["commit", "abort"])
+def test_a_twin_that_goes_on_behind_the_end(
+    directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shares: bool, ends: str
+):
+    """A speculative attempt, or one whose executor seemed lost: it fails, and leaves no file."""
+    options = {} if shares else {"stagingLocation": str(tmp_path / "staging")}
+    writer = job(directory, **options)
+    message = staged(monkeypatch, writer, "a")
+
+    def rows_of_twin() -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch({"value": ["a"]})
+        writer.commit([message]) if ends == "commit" else writer.abort([message])
+        yield pa.record_batch({"value": ["b" * 500_000] * 8})
+
+    with pytest.raises((FileNotFoundError, WriteEndedError)):
+        pickle.loads(cloudpickle.dumps(writer)).write(rows_of_twin())
+    assert rows(directory) == ([b"a"] if ends == "commit" else [])
+    assert [path for path in (tmp_path / "staging").rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.parametrize("streams", [True, False])
+def test_tasks_that_do_not_see_the_log_directory(
+    directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, streams: bool
+):
+    """They send their files to the staging location; the driver has the log directory."""
+    options = {"stagingLocation": f"file://{tmp_path}/staging", "partitions": "2"}
+    stream = Stream(monkeypatch, directory, "query", **options)
+    for batch_id in range(2):
+        writer = stream.writer() if streams else job(directory, **options)
+        on_executor = pickle.loads(cloudpickle.dumps(writer))
+        directory.rename(tmp_path / "elsewhere")
+        monkeypatch.setattr(sink, "_task", lambda batch_id=batch_id: Task("query", batch_id))
+        message = on_executor.write(iter([pa.record_batch({"value": [str(batch_id)] * 3})]))
+        assert not directory.exists()
+        (tmp_path / "elsewhere").rename(directory)
+        for _ in range(2):  # Spark may not have noted the first commit of a batch
+            stream.writer().commit([message], batch_id) if streams else writer.commit([message])
+            if not streams:
+                break
+    assert sorted(rows(directory)) == [b"0"] * 3 + [b"1"] * 3
+    assert [path for path in (tmp_path / "staging").rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.sweep(2)
+@pytest.mark.parametrize("shares", [True, False])
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_a_disk_that_is_full_or_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shares: bool, is_lost: bool):
+    """At any step of staging and commit, also when the abort cannot do anything: a rerun completes the job."""
+    monkeypatch.setattr(staged_write, "LOCK_PATIENCE", 0.0)
+    fails = {False: lambda moment: only(moment, no_space), True: since}[is_lost]
+    raised = 0
+    for moment in range(3 * shares, 1000, 13):
+        directory = tmp_path / f"log-{moment}"
+        options = {"transactionalId": "etl", "batchId": "0", "partitions": "2"}
+        options |= {} if shares else {"stagingLocation": str(tmp_path / "staging")}
+        messages: list = []
+        writer = None
+        with use_disk(FaultyDisk(fails(moment))) as disk:
+            try:
+                writer = job(directory, **options)
+                messages = [staged(monkeypatch, writer, "a", "b"), staged(monkeypatch, writer, "c", "d")]
+                writer.commit(messages)
+            except Exception as error:
+                assert isinstance(error, OSError | StoreError | CommitUnfinishedError), disk.steps[moment]
+                raised += 1
+                with suppress(OSError, StoreError, CommitUnfinishedError):
+                    if writer is not None:
+                        writer.abort(messages)
+        if len(disk.steps) <= moment:
+            break
+        writer = job(directory, **options)
+        writer.commit([staged(monkeypatch, writer, "a", "b"), staged(monkeypatch, writer, "c", "d")])
+        assert sorted(rows(directory)) == [b"a", b"b", b"c", b"d"], disk.steps[moment]
+        assert [path for path in (tmp_path / "staging").rglob("*") if path.is_file()] == []
+        assert not (directory / ".kraftlog").exists(), disk.steps[moment]
+    assert moment > 100
+    assert raised > 5

@@ -216,6 +216,20 @@ def test_a_query_that_runs_on(spark: Any, log: GrowingPartition, tmp_path: Path)
         query.stop()
 
 
+def test_availablenow_says_that_the_high_watermark_ends_it(log: GrowingPartition, caplog: pytest.LogCaptureFixture):
+    log.append(3)
+    options = {"path": str(log.folder.parent), "startingOffsets": "earliest"}
+    checkpoint = log.folder.parent / "replication-offset-checkpoint"
+    for offset, warnings in ((3, 0), (2, 1)):
+        checkpoint.write_text(f"0\n1\norders 0 {offset}\n")
+        reader = KraftlogStreamReader(parse_request(options, is_streaming=True), None)
+        reader.prepareForTriggerAvailableNow()
+        assert reader.latestOffset({"orders": {"0": 0}}) == {"orders": {"0": offset}}
+        said = [record.getMessage() for record in caplog.records if "high watermark" in record.getMessage()]
+        assert len(said) == warnings
+    assert "orders-0: availableNow ends at the high watermark 2 in replication-offset-checkpoint, and the" in said[0]
+
+
 def test_data_loss(sink: Callable[..., Sink], log: GrowingPartition):
     log.append(3)
     query = sink()

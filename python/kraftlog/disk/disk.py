@@ -13,6 +13,7 @@ from kraftlog.disk.local_file import LocalFile
 from kraftlog.disk.part_path import PartPath
 from kraftlog.disk.remote_files import RemoteFile, remote_entries, remote_entry, remote_tree
 from kraftlog.disk.remote_path import LogPath, RemotePath
+from kraftlog.disk.remote_writing import fetch, put, remove_remote_file, remove_remote_tree, send
 from kraftlog.disk.writing import LocalWriting
 from kraftlog.types import InputFile
 
@@ -31,7 +32,9 @@ def reading_until(file: ReadableFile, end: int) -> None:
 
 
 class Disk(LocalWriting):
-    """Local and remote file systems. Reading takes paths of both kinds, writing local ones.
+    """Local and remote file systems. Reading takes paths of both kinds, changes local ones.
+
+    Remote files are written and removed as a whole.
 
     Every method raises OSError when the file system fails or cannot be reached.
 
@@ -91,6 +94,31 @@ class Disk(LocalWriting):
             return file.read(0, file.size)
         finally:
             file.close()
+
+    def send(self, source: Path, target: RemotePath) -> None:
+        """Copy a local file to a remote one."""
+        file = LocalFile(source)
+        try:
+            send(file, target)
+        finally:
+            file.close()
+
+    def fetch(self, source: RemotePath, target: Path) -> None:
+        """Copy a remote file to a new local one; FileNotFoundError if it is missing."""
+        with self.create(target) as file:
+            fetch(RemoteFile(source), file)
+
+    def put(self, target: RemotePath, data: bytes) -> None:
+        """Write a small remote file."""
+        put(target, data)
+
+    def remove_remote_file(self, path: RemotePath) -> None:
+        """Remove a remote file, unless it is missing."""
+        remove_remote_file(path)
+
+    def remove_remote_tree(self, folder: RemotePath) -> None:
+        """Remove a remote folder and its content, unless it is missing."""
+        remove_remote_tree(folder)
 
     def matches(self, folder: LogPath, pattern: str) -> list[LogPath]:
         """Return paths of the entries of a folder with names that match a pattern; none if there is no such folder."""

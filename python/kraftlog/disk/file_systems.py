@@ -62,6 +62,8 @@ def _file_system(root: str, storage_options: tuple[tuple[str, Any], ...], proces
     try:
         if scheme == "s3":
             return _s3(authority, options), authority
+        if scheme == "file":
+            return pyarrow.fs.LocalFileSystem(), "/"
         query = urlencode(options)
         found: tuple[Any, str] = pyarrow.fs.FileSystem.from_uri(f"{root}{'/?' if query else ''}{query}")
         return found

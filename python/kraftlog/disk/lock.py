@@ -26,10 +26,11 @@ os.register_at_fork(after_in_child=_held.clear)  # a child process inherits no l
 
 
 class LogDirectoryLockedError(KraftlogError, OSError, kafka_error="KAFKA_STORAGE_ERROR"):
-    """A log directory that a broker or another writer has locked."""
+    """A log directory that a broker or another writer has locked; ``waited`` is how many seconds it was waited for."""
 
-    def __init__(self, directory: Path) -> None:
-        super().__init__(f"{directory}: {LOCK_FILE} is held by a broker or another writer; stop it first")
+    def __init__(self, directory: Path, waited: float = 0.0) -> None:
+        how_long = f" since more than {waited:.0f} s" if waited else ""
+        super().__init__(f"{directory}: {LOCK_FILE} is held by a broker or another writer{how_long}; stop it first")
         self.directory = directory
 
 

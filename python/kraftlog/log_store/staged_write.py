@@ -28,6 +28,7 @@ from kraftlog.log_store.directory import check_log_directory, partition_folders
 from kraftlog.log_store.overwrites import has_manifest
 from kraftlog.log_store.staged_transaction import StagedTransaction, committed_batch, last_batch
 from kraftlog.log_store.staging import StagedFile, WriteEndedError, headers_path
+from kraftlog.log_store.staging_location import StagingLocation
 from kraftlog.log_store.store import LogStore
 from kraftlog.log_store.transaction_state import TopicPartition
 from kraftlog.log_store.write_id import WriteId, is_earlier
@@ -47,14 +48,16 @@ class CommitUnfinishedError(KraftlogError, RuntimeError):
     """
 
 
-def begin(log_directory: Path, write: WriteId) -> Path:
+def begin(log_directory: Path, write: WriteId, location: StagingLocation | None = None) -> Path:
     """Begin a write, and finish what others have decided.
 
     Parameters
     ----------
     log_directory : Path
-        The driver and all tasks see it under this path. It is made if missing.
+        The driver and all tasks see it under this path, unless there is a location. It is made if missing.
     write : WriteId
+    location : StagingLocation, optional
+        Where tasks send their files.
 
     Returns
     -------
@@ -69,6 +72,8 @@ def begin(log_directory: Path, write: WriteId) -> Path:
         When the folder only holds other files.
     """
     recover(log_directory)
+    if location is not None:
+        location.begin(write)
     return make_write_folder(log_directory, write)
 
 
@@ -89,6 +94,7 @@ def commit(
     overwrite: bool = False,
     topics: Mapping[str, int] | None = None,
     segment_bytes: int | None = None,
+    location: StagingLocation | None = None,
 ) -> dict[TopicPartition, int] | None:
     """Make the staged rows visible, all or none.
 
@@ -109,6 +115,8 @@ def commit(
         them.
     segment_bytes : int, optional
         Segment size of topics that do not exist; by default Kafka's.
+    location : StagingLocation, optional
+        Where tasks have sent their files. They are removed at the end.
 
     Returns
     -------
@@ -146,6 +154,8 @@ def commit(
     [b'one', b'two']
     """
     files = sorted(staged, key=lambda each: (each.topic, each.partition, each.task, each.number))
+    if location is not None and not is_repetition(log_directory, write):
+        location.fetch(write, files, make_write_folder(log_directory, write))
     transaction: StagedTransaction | None = None
     try:
         with _opened(log_directory) as store:
@@ -157,7 +167,7 @@ def commit(
                     write.batch_id,
                     write.transactional_id,
                 )
-                _remove_row(log_directory, write)  # not later ones: another driver may be using them
+                _remove_row(log_directory, write, location)  # not later ones: another driver may be using them
                 return None
             _check_staged(write.folder(log_directory), files)
             transaction = StagedTransaction(store, write, write.folder(log_directory))
@@ -167,7 +177,7 @@ def commit(
             except BaseException:
                 store._abandon()  # no markers before the old records are deleted: the next store does both
                 raise
-            _remove_row(log_directory, write)
+            _remove_row(log_directory, write, location)
     except Exception as error:
         if transaction is None or not transaction.may_be_decided:
             raise
@@ -185,8 +195,10 @@ def is_repetition(log_directory: Path, write: WriteId) -> bool:
     return known is not None and last_batch(known.groups, write) is not None
 
 
-def abort(log_directory: Path, write: WriteId) -> None:
+def abort(log_directory: Path, write: WriteId, location: StagingLocation | None = None) -> None:
     """Remove the staged rows of a write; finish a write that may be decided."""
+    if location is not None:
+        location.end(write)
     folder = write.folder(log_directory)
     if not _is_there(folder):
         return
@@ -277,9 +289,9 @@ def _patiently(lock: Callable[[], _T]) -> _T:
     while True:
         try:
             return lock()
-        except LogDirectoryLockedError:
+        except LogDirectoryLockedError as error:
             if time.monotonic() >= deadline:
-                raise
+                raise LogDirectoryLockedError(error.directory, LOCK_PATIENCE) from None
             time.sleep(_LOCK_PAUSE)
 
 
@@ -313,8 +325,10 @@ def _check_staged(folder: Path, staged: list[StagedFile]) -> None:
             raise WriteEndedError(f"{path}: expected {file.size_in_bytes} bytes, found {there.size}")
 
 
-def _remove_row(log_directory: Path, write: WriteId) -> None:
+def _remove_row(log_directory: Path, write: WriteId, location: StagingLocation | None) -> None:
     """Remove the files of a write, and of earlier writes of its transactional id, which can no longer commit."""
+    if location is not None:
+        location.end(write)
     for folder in _write_folders(log_directory):
         if folder.name == write.name or is_earlier(folder.name, write):
             _remove(folder)

@@ -153,7 +153,19 @@ WITHOUT_EFFECT = (
     "maxRecordsPerPartition",
 )
 SINK = (
-    Option("path", None, "A log directory that driver and executors share; `.save(path)` and `.start(path)` set it."),
+    Option(
+        "path",
+        None,
+        "A log directory that driver and executors share, or only the driver's with `stagingLocation`; `.save(path)` and"
+        " `.start(path)` set it.",
+    ),
+    Option(
+        "stagingLocation",
+        None,
+        "Where tasks send their files for the driver to fetch: a URI such as `s3://bucket/staging`, or a folder that"
+        " driver and executors share.",
+    ),
+    Option("storageOptions", None, "Arguments of the file system of `stagingLocation`, as JSON."),
     Option("topic", None, "The topic of all rows; by default the column `topic`."),
     Option("partitions", None, 'Number of partitions of a new topic, by default 1: a number, or `{"orders": 6}`.'),
     Option("compression", "none", "`none`, `gzip`, `snappy`, `lz4` or `zstd`."),

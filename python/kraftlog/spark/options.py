@@ -96,7 +96,7 @@ def parse_request(options: Mapping[str, str], *, is_streaming: bool | None = Fal
         raise ValueError("onError=quarantine and the option quarantinePath require each other")
     include_headers = flag(given, "includeHeaders", default=False)
     columns = _words(given.get("columns"), "columns")
-    storage = _storage_options(given.get("storageoptions"))
+    storage = storage_options(given.get("storageoptions"))
     others = _list(given["against"], "against") if "against" in given else ()
     limit, least = _count(given, "maxOffsetsPerTrigger"), _count(given, "minOffsetsPerTrigger")
     if limit is not None and least is not None and least > limit:
@@ -255,7 +255,7 @@ def _list(text: str, name: str) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def _storage_options(text: str | None) -> dict[str, str | int | float | bool]:
+def storage_options(text: str | None) -> dict[str, str | int | float | bool]:
     """Return the arguments of a file system; the message does not show them, since they may hold a password."""
     try:
         options = {} if text is None else json.loads(text)

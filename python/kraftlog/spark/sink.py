@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
@@ -51,7 +54,7 @@ class KraftlogWriter(DataSourceArrowWriter):
         check_columns(_written_columns(schema), parsed.routing.topic)
         self._options = _at_its_place(parsed)
         self._write = _write_of_job(self._options)
-        begin(self._options.log_directory, self._write)
+        begin(self._options.log_directory, self._write, self._options.location)
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         return reduced(self)
@@ -66,7 +69,7 @@ class KraftlogWriter(DataSourceArrowWriter):
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Remove what the tasks staged."""
-        abort(self._options.log_directory, self._write)
+        abort(self._options.log_directory, self._write, self._options.location)
 
 
 class KraftlogStreamWriter(DataSourceStreamArrowWriter):
@@ -95,6 +98,9 @@ class KraftlogStreamWriter(DataSourceStreamArrowWriter):
                 f"the task has no properties {_BATCH_ID} and {_QUERY_ID}; only streams in micro-batches can be written"
             )
         write = write_of_batch(self._options.transactional_id or query_id, int(batch_id), query_id)
+        if self._options.location is not None:
+            self._options.location.begin(write)
+            return _stage(self._options, write, iterator)
         if is_repetition(self._options.log_directory, write):  # nothing would remove rows staged after the commit
             deque(iterator, maxlen=0)
             return StagedMessage([], write)
@@ -115,7 +121,7 @@ class KraftlogStreamWriter(DataSourceStreamArrowWriter):
         """
         write = self._write(messages, batchId)
         if write is not None:
-            abort(self._options.log_directory, write)
+            abort(self._options.log_directory, write, self._options.location)
 
     def _write(self, messages: Sequence[WriterCommitMessage | None], batch_id: int) -> WriteId | None:
         """Return the write of a batch; None if this process cannot know it."""
@@ -154,8 +160,22 @@ def _write_of_job(options: SinkOptions) -> WriteId:
 
 
 def _stage(options: SinkOptions, write: WriteId, batches: Iterator[pa.RecordBatch]) -> StagedMessage:
+    if options.location is None:
+        return _staged(write.folder(options.log_directory), options, write, batches)
+    with TemporaryDirectory(prefix="kraftlog-", dir=_local_folder()) as name:
+        message = _staged(Path(name), options, write, batches)
+        options.location.send(write, Path(name))
+        return message
+
+
+def _local_folder() -> str | None:
+    """Return a folder that Spark empties also when this process is killed."""
+    return os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0] or None
+
+
+def _staged(folder: Path, options: SinkOptions, write: WriteId, batches: Iterator[pa.RecordBatch]) -> StagedMessage:
     task = _task().partitionId()
-    stager = Stager(write.folder(options.log_directory), options.staging, task=task)
+    stager = Stager(folder, options.staging, task=task)
     spread = write.spread + task  # other writes start at another partition, other attempts at this write do not
     for number, batch in enumerate(batches):
         for topic, partition, rows in rows_by_partition(batch, options.routing, spread=spread + number):
@@ -178,6 +198,7 @@ def _commit(
         overwrite=overwrite,
         topics=counts,
         segment_bytes=options.staging.segment_bytes,
+        location=options.location,
     )
 
 

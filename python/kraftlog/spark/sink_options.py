@@ -12,8 +12,9 @@ from kraftlog.codec.compression import COMPRESSION_TYPES
 from kraftlog.log_store.directory import existing_topics
 from kraftlog.log_store.rows import Routing
 from kraftlog.log_store.staging import MARKER_BYTES, StagingOptions, check_topic
+from kraftlog.log_store.staging_location import StagingLocation
 from kraftlog.spark.option_tables import SINK
-from kraftlog.spark.options import flag
+from kraftlog.spark.options import flag, storage_options
 from kraftlog.spark.paths import local_folder
 
 OPTIONS = tuple(option.name for option in SINK)
@@ -38,6 +39,8 @@ class SinkOptions:
         For a batch job.
     checkpoint : str or None
         For a stream.
+    location : StagingLocation or None
+        Where tasks send their files if they do not share the log directory.
     """
 
     log_directory: Path
@@ -46,6 +49,7 @@ class SinkOptions:
     transactional_id: str | None
     batch_id: int | None
     checkpoint: str | None
+    location: StagingLocation | None = None
 
     def with_existing_topics(self) -> SinkOptions:
         """Return the same options with the partition counts of existing topics.
@@ -106,7 +110,21 @@ def parse_sink_options(options: Mapping[str, str], *, is_streaming: bool, overwr
         transactional_id,
         batch_id,
         given.get("checkpointlocation"),
+        _staging_location(given),
     )
+
+
+def _staging_location(given: Mapping[str, str]) -> StagingLocation | None:
+    if "staginglocation" not in given:
+        if "storageoptions" in given:
+            raise ValueError(
+                "option storageOptions requires stagingLocation: a log directory is written on a local disk"
+            )
+        return None
+    try:
+        return StagingLocation.of(given["staginglocation"], storage_options(given.get("storageoptions")))
+    except ValueError as error:
+        raise ValueError(f"option stagingLocation: {error}") from None
 
 
 def _check_overwrite(given: Mapping[str, str], *, is_streaming: bool, overwrite: bool) -> None:

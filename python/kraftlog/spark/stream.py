@@ -87,8 +87,8 @@ class KraftlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for (topic, partition), bounds in self._target.items():
             if bounds.readable_offset < bounds.last_stable_offset:
                 _log.warning(
-                    "%s-%d: availableNow ends at the high watermark %d in %s, and the log at %d; records after it may be"
-                    " truncated by the broker; option highWatermark=false reads them",
+                    "%s-%d: availableNow ends at the high watermark %d in %s, and the log at %d; a broker may truncate"
+                    " the records between; option highWatermark=false reads them",
                     topic,
                     partition,
                     bounds.high_watermark,
