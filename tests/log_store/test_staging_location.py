@@ -113,7 +113,7 @@ def test_an_attempt_that_goes_on_after_the_end_leaves_nothing(tmp_path: Path, lo
     folder, _ = staged(tmp_path, 0, ["a"])
 
     class EndsMeanwhile(type(disk())):  # type: ignore[misc]
-        def send(self, source, target):  # noqa: ANN001, ANN202
+        def send(self, source, target):
             super().send(source, target)
             if ends and begun:
                 begun.pop()()
@@ -128,7 +128,7 @@ def test_an_attempt_that_goes_on_after_the_end_leaves_nothing(tmp_path: Path, lo
     with use_disk(EndsMeanwhile()), pytest.raises(WriteEndedError, match="has ended while its files were sent"):
         location.send(write, folder)
     assert left(location) == []
-    with pytest.raises(WriteEndedError, match="the write was aborted or has ended$"):
+    with pytest.raises(WriteEndedError, match=r"the write was aborted or has ended$"):
         location.send(write, folder)
     assert left(location) == []
     assert visible(log_directory) == ({("t", 0): ["a"], ("t", 1): ["a"]} if ends == "commit" else {})
@@ -188,7 +188,7 @@ def test_files_that_cannot_be_removed(tmp_path: Path, location: StagingLocation,
     """The commit stands; the next one removes them."""
 
     class KeepsFiles(type(disk())):  # type: ignore[misc]
-        def remove_remote_tree(self, folder):  # noqa: ANN001, ANN202
+        def remove_remote_tree(self, folder):
             raise OSError(errno.EACCES, "access denied")
 
     log_directory = tmp_path / "log"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from kraftlog.spark.counters import Counters
 from kraftlog.spark.export import Export, to_parquet
+from kraftlog.spark.progress import offsets_behind_latest
 from kraftlog.spark.ranges import read_ranges
 from kraftlog.spark.udf import (
     crc32c,
@@ -34,6 +35,7 @@ __all__ = [
     "decode_message",
     "encode_batch",
     "group_partition",
+    "offsets_behind_latest",
     "pack_transaction",
     "pack_transactions",
     "partition_for_key",
@@ -48,7 +50,8 @@ def register(spark: SparkSession) -> None:
     """Register the format ``kraftlog`` with a session, and the functions for columns with its SQL.
 
     Spark discovers the format of an installed wheel by itself. An editable install needs this call, and so does a
-    session that started before the wheel was installed.
+    session that started before the wheel was installed. It also takes over the session's settings of S3, ``fs.s3a.*``;
+    call it again when they have changed.
 
     Parameters
     ----------
@@ -56,5 +59,5 @@ def register(spark: SparkSession) -> None:
     """
     from kraftlog.spark.datasource import KraftlogSource
 
-    spark.dataSource.register(KraftlogSource)
+    spark.dataSource.register(KraftlogSource.of(spark))
     register_functions(spark)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
@@ -23,10 +23,14 @@ from kraftlog.spark.options import parse_request
 from kraftlog.spark.packed_parts import packed
 from kraftlog.spark.part_partition import PartPartition
 from kraftlog.spark.request import Request
+from kraftlog.spark.s3a import S3aSettings
 from kraftlog.spark.task import plan_tasks, read_part
 from kraftlog.spark.title import title
 from kraftlog.spark.unpickled import reduced
 from kraftlog.spark.worker import settle
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _log = logging.getLogger("kraftlog.spark")
 
@@ -69,14 +73,25 @@ class KraftlogSource(DataSource):
     option.
     """
 
+    settings = S3aSettings({})  # of the session that has registered the format
+
     @classmethod
     def name(cls) -> str:
         """Return the format's name."""
         return "kraftlog"
 
+    @classmethod
+    def of(cls, spark: SparkSession) -> type[KraftlogSource]:
+        """Return the format with the settings of a session: Spark itself sends none to a Python data source."""
+
+        class SessionSource(cls):  # type: ignore[misc, valid-type]
+            settings = S3aSettings.of(spark)
+
+        return SessionSource if SessionSource.settings.values else cls
+
     def schema(self) -> StructType:
         """Return the columns that the options ask for."""
-        request = parse_request(self.options, is_streaming=None)
+        request = parse_request(self._given, is_streaming=None)
         return from_arrow_schema(request.schema)
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -93,16 +108,20 @@ class KraftlogSource(DataSource):
         """Return a writer of a job; its options are those of ``kraftlog.spark.sink_options``."""
         from kraftlog.spark.sink import KraftlogWriter
 
-        return KraftlogWriter(self.options, schema, overwrite)
+        return KraftlogWriter(self._given, schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802  (Spark's name)
         """Return a writer of micro-batches; options as in ``writer``."""
         from kraftlog.spark.sink import KraftlogStreamWriter
 
-        return KraftlogStreamWriter(self.options, schema, overwrite)
+        return KraftlogStreamWriter(self._given, schema, overwrite)
+
+    @property
+    def _given(self) -> dict[str, str]:
+        return self.settings.added_to(self.options)
 
     def _request(self, schema: StructType, *, is_streaming: bool) -> Request:
-        request = parse_request(self.options, is_streaming=is_streaming).with_columns(tuple(schema.fieldNames()))
+        request = parse_request(self._given, is_streaming=is_streaming).with_columns(tuple(schema.fieldNames()))
         expected = from_arrow_schema(request.schema)
         for wanted, has in zip(schema, expected, strict=True):
             if wanted.dataType != has.dataType:

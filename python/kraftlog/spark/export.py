@@ -27,6 +27,7 @@ from kraftlog.spark.paths import local_folder
 from kraftlog.spark.quarantine import begin_quarantine, make_quarantine
 from kraftlog.spark.ranges import option_texts
 from kraftlog.spark.request import Request
+from kraftlog.spark.s3a import S3aSettings
 from kraftlog.spark.title import title
 from kraftlog.tables.all_tables import TABLES
 from kraftlog.tables.left_out import LeftOut
@@ -149,7 +150,7 @@ def to_parquet(
     given = _committed(option_texts(path, options))
     file_options = FileOptions(compression, compression_level, row_group_rows, max_rows_per_file)
     file_options.check()
-    request = parse_request(given)
+    request = parse_request(S3aSettings.of(spark).added_to(given))
     if request.quarantine is not None:
         local_folder("quarantinePath", request.quarantine)  # raised before anything is staged
     parts = plan_parts(request, in_cluster(spark))

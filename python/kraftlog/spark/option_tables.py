@@ -156,8 +156,8 @@ SINK = (
     Option(
         "path",
         None,
-        "A log directory that driver and executors share, or only the driver's with `stagingLocation`; `.save(path)` and"
-        " `.start(path)` set it.",
+        "A log directory that driver and executors share; with `stagingLocation` only the driver needs it."
+        " `.save(path)` and `.start(path)` set it.",
     ),
     Option(
         "stagingLocation",

@@ -173,7 +173,7 @@ def _redaction(given: Mapping[str, str], table: str) -> Redaction | None:
     rules, key_file = given.get("redact"), given.get("redactkey")
     if rules is None and key_file is not None:
         raise ValueError("option redactKey requires redact")
-    redaction = given_redaction([] if rules is None else _list(rules, "redact"), key_file)
+    redaction = given_redaction([] if rules is None else texts_of_list(rules, "redact"), key_file)
     if redaction is not None and table != "records":
         raise ValueError(f"option redact requires the table records, not {table}")
     return redaction
@@ -214,7 +214,7 @@ def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
     if "paths" in given and "path" in given:
         raise ValueError("options path and paths exclude each other; give one of them")
     if "paths" in given:
-        return _list(given["paths"], "paths")
+        return texts_of_list(given["paths"], "paths")
     if "path" in given:
         return (given["path"],)
     if "remotetier" in given:
@@ -242,8 +242,11 @@ def _identity(given: Mapping[str, str]) -> Identity | None:
     return None if topic_ids is None and cluster_id is None else Identity(topic_ids or (), cluster_id)
 
 
-def _list(text: str, name: str) -> tuple[str, ...]:
-    """Return a list: JSON, as Spark passes several paths, or comma-separated; a glob may start with a bracket."""
+def texts_of_list(text: str, name: str) -> tuple[str, ...]:
+    """Return the texts of a list: JSON, as Spark passes several paths, or comma-separated.
+
+    A glob may start with a bracket.
+    """
     try:
         texts = json.loads(text)
     except ValueError:

@@ -15,6 +15,7 @@ from kraftlog.spark.over_parts import over_parts
 from kraftlog.spark.packed_parts import packed
 from kraftlog.spark.parts import Part
 from kraftlog.spark.task import plan_tasks, read_part
+from kraftlog.spark.s3a import S3aSettings
 from kraftlog.spark.title import title
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def read_ranges(
     >>> from kraftlog.spark import read_ranges
     >>> read_ranges(spark, "backup/", columns="offset,value").count()  # doctest: +SKIP
     """
-    request = parse_request(option_texts(path, options))
+    request = parse_request(S3aSettings.of(spark).added_to(option_texts(path, options)))
 
     def rows(of_task: tuple[Part, ...]) -> Iterator[pa.RecordBatch]:
         for part in of_task:

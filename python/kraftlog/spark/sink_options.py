@@ -117,9 +117,7 @@ def parse_sink_options(options: Mapping[str, str], *, is_streaming: bool, overwr
 def _staging_location(given: Mapping[str, str]) -> StagingLocation | None:
     if "staginglocation" not in given:
         if "storageoptions" in given:
-            raise ValueError(
-                "option storageOptions requires stagingLocation: a log directory is written on a local disk"
-            )
+            raise ValueError("option storageOptions requires stagingLocation: the log directory is a local folder")
         return None
     try:
         return StagingLocation.of(given["staginglocation"], storage_options(given.get("storageoptions")))
