@@ -1,4 +1,4 @@
-"""An object store on loopback that answers after a while: HEAD, and GET of ranges, of the files of a folder.
+"""An object store on loopback that answers after a while: listings, HEAD, and GET of ranges, of the files of a folder.
 
 ``python bench/range_server.py FOLDER SECONDS`` prints its port, and ends with its standard input.
 """
@@ -11,12 +11,14 @@ import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+from xml.sax.saxutils import escape
 
 _RANGE = re.compile(r"bytes=(\d+)-(\d+)")
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers as S3 does, as far as a reader of objects needs."""
+    """Answers as S3 does, as far as a reader of objects needs; the first part of a path is the bucket."""
 
     protocol_version = "HTTP/1.1"
     folder: Path
@@ -24,16 +26,40 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_HEAD(self) -> None:
         """Say how large an object is."""
-        self._begin(200, (self.folder / Path(self.path).name).stat().st_size)
+        path = self._file()
+        self._begin(*(200, path.stat().st_size) if path.is_file() else (404, 0))
 
     def do_GET(self) -> None:
-        """Return a range of an object."""
-        path = self.folder / Path(self.path).name
-        first, last = map(int, _RANGE.fullmatch(self.headers["Range"]).groups())
+        """Return a range of an object, or all objects of a listing on one page."""
+        asked = _RANGE.fullmatch(self.headers.get("Range", ""))
+        if asked is None:
+            page = self._page()
+            self._begin(200, len(page), ("Content-Type", "application/xml"))
+            self.wfile.write(page)
+            return
+        path, first, last = self._file(), *map(int, asked.groups())
         with path.open("rb") as file:
             self._begin(206, last + 1 - first, ("Content-Range", f"bytes {first}-{last}/{path.stat().st_size}"))
             self.wfile.flush()
             self.connection.sendfile(file, first, last + 1 - first)
+
+    def _file(self) -> Path:
+        return self.folder / urlsplit(self.path).path.strip("/").partition("/")[2]
+
+    def _page(self) -> bytes:
+        prefix = parse_qs(urlsplit(self.path).query).get("prefix", [""])[0]
+        files = sorted((str(path.relative_to(self.folder)), path) for path in self.folder.rglob("*") if path.is_file())
+        contents = "".join(
+            f"<Contents><Key>{escape(key)}</Key><Size>{path.stat().st_size}</Size>"
+            "<LastModified>2024-01-01T00:00:00.000Z</LastModified></Contents>"
+            for key, path in files
+            if key.startswith(prefix)
+        )
+        return (
+            '<?xml version="1.0" encoding="UTF-8"?>'
+            '<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
+            f"<IsTruncated>false</IsTruncated>{contents}</ListBucketResult>"
+        ).encode()
 
     def _begin(self, status: int, size: int, *others: tuple[str, str]) -> None:
         time.sleep(self.latency)

@@ -271,6 +271,12 @@ class InputError(KraftlogError, OSError, kafka_error="KAFKA_STORAGE_ERROR"):
         return f"{self.filename}: {self.strerror}" if self.filename else str(self.strerror)
 
 
+def input_error(error: BaseException, position: int) -> BaseException:
+    """Return what a reader raises for an error of its file: a missing one is as if it could not be opened."""
+    is_input = isinstance(error, OSError) and not isinstance(error, FileNotFoundError)
+    return InputError(error, position) if is_input else error  # type: ignore[arg-type]
+
+
 def _input_error(kind: type[InputError], number: int | None, text: str, filename: Any, position: int) -> InputError:
     """Recreate an ``InputError`` from another process."""
     error = OSError(text)

@@ -12,7 +12,7 @@ import pytest
 import kraftlog
 from golden_files import GOLDEN
 from kraftlog.disk import chunk_cache, part_file, remote_files
-from kraftlog.disk.disk import disk, reading_until
+from kraftlog.disk.disk import disk, read_in_order
 from kraftlog.tables.log import Log
 from object_store import ObjectStore, object_store
 from tier_writer import Aiven, KeyPair, last_only, sources, write_local
@@ -157,7 +157,7 @@ def test_what_is_fetched_ahead(
     monkeypatch.setattr(part_file, "CHUNKS", cache := NotingCache())
     segment = opened(store, "zstd", "ahead", key_pair).found.segments[0]
     file = disk().open(segment.path)
-    reading_until(file, until)
+    read_in_order(file, 0, until)
     file.read_into(memoryview(bytearray(4000)), 0)
     file.close()
     assert cache.fetched == fetched

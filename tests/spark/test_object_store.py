@@ -18,7 +18,7 @@ from kraftlog.spark.follow import LogFollower
 from kraftlog.spark.options import parse_request
 from kraftlog.spark.parts import plan_parts
 from kraftlog.spark.read import read
-from object_store import ObjectStore, object_store
+from object_store import BUCKET, ObjectStore, object_store
 from segment_files import write_partition
 from spark_rows import comparable, plain_rows, rows_of
 
@@ -90,6 +90,41 @@ def test_a_plan_asks_only_for_segments_that_a_bound_cuts(store: ObjectStore, tmp
     assert store.listings() == 1
     rows = [row["offset"] for part in parts for batch in read(request, part, []) for row in batch.to_pylist()]
     assert rows == list(range(95, 203))
+
+
+def test_a_plan_of_ten_thousand_segments(store: ObjectStore, tmp_path: Path):
+    """Pages of 1000 keys of what is subscribed, one of the folders, and nothing for a bound without an index."""
+    write_partition(tmp_path / "orders-0")
+    segment = (tmp_path / "orders-0" / f"{0:020d}.log").read_bytes()
+    for topic, partitions, segments in (("orders", 10, 1000), ("other", 30, 10)):
+        for number in range(partitions):
+            for offset in range(0, 10 * segments, 10):
+                store.write(f"many/{topic}-{number}/{offset:020d}.log", segment)
+    storage = json.dumps({**store.options, "request_timeout": 60})  # the server answers slowly, one at a time
+    options = {"path": f"s3://{BUCKET}/many", "storageOptions": storage, "columns": "offset", "subscribe": "orders"}
+    bounds = {
+        f"{which}Offsets": json.dumps({"orders": dict.fromkeys(map(str, range(10)), offset)})
+        for which, offset in (("starting", 15), ("ending", 9985))
+    }
+    for more, parts in (({}, 10_000), (bounds, 9_980)):
+        store.forget()
+        assert len(plan_parts(parse_request({**options, **more}))) == parts
+        assert len(store.requests) == store.listings() == 1 + 10
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_what_a_bound_costs(store: ObjectStore, count: int):
+    """An index file and the header that its entry names; each is opened once, where pyarrow asks for its size."""
+    folder = GOLDEN / "codecs" / "log"
+    uri = store.put(folder, "bounded")
+    names = [path.name.removesuffix("-0") for path in sorted(folder.glob("codec-*-0"))][:count]
+    options = {"path": uri, "storageOptions": json.dumps(store.options), "columns": "offset"}
+    bounds = {"subscribe": ",".join(names), "endingOffsets": json.dumps({name: {"0": 100} for name in names})}
+    request = parse_request({**options, **bounds})
+    store.forget()
+    plan_parts(request)
+    asked = [(method, key.rpartition(".")[2]) for method, key, _ in store.requests if key.endswith((".index", ".log"))]
+    assert sorted(asked) == sorted([(how, kind) for how in ("GET", "HEAD") for kind in ("index", "log")] * count)
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from kraftlog.codec.records import (
     DecodedRows,
     record_batch,
 )
-from kraftlog.errors import Fault, InputError, RecordError, error_from_fault, fault_from_native
+from kraftlog.errors import Fault, RecordError, error_from_fault, fault_from_native, input_error
 from kraftlog.topics import names
 from kraftlog.types import Buffer, InputFile, IsolationLevel
 
@@ -189,8 +189,7 @@ class RecordDecoder:
                 raise refused
         self.is_undecided = status == native.NEEDS_TRANSACTIONS
         if status == native.UNREADABLE:
-            error = decoder.failure()
-            raise InputError(error, self.position) if isinstance(error, OSError) else error
+            raise input_error(decoder.failure(), self.position)
 
     def _seen(self, chunk: Chunk) -> DecodedRows:
         return DecodedRows(chunk, self.plan.origin, self._native.salvaged_at)

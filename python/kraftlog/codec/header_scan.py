@@ -19,7 +19,7 @@ from kraftlog._native.scanner import (
 )
 from kraftlog.codec.headers import Headers, last_offsets
 from kraftlog.codec.options import NO_BOUND, ReadOptions
-from kraftlog.errors import Fault, InputError, error_from_fault, fault_from_native
+from kraftlog.errors import Fault, error_from_fault, fault_from_native, input_error
 from kraftlog.types import Buffer, InputFile
 
 HEADERS_AT_ONCE = 1 << 16
@@ -114,7 +114,7 @@ class HeaderScan:
             if isinstance(found, BaseException):
                 if len(headers):
                     yield headers
-                raise InputError(found, self._scanner.position) if isinstance(found, OSError) else found
+                raise input_error(found, self._scanner.position)
             if found is not None:
                 fault = fault_from_native(found)
                 if strict:

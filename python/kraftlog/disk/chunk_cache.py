@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from threading import Condition
 
 from kraftlog.codec.compression import Decompressor, decompressor
-from kraftlog.disk.remote_files import READS_AT_ONCE
+from kraftlog.disk.in_order import READS_AT_ONCE
 
 MOST_BYTES = 128 << 20  # bytes of all files: chunks in transit, decoded, and waiting for readers
 KEPT_BYTES = 64 << 20  # of these, bytes that stay without a reader
@@ -44,7 +44,7 @@ class Group:
     sizes: Sequence[int]
     stored_bytes: int
     undo_bytes: int
-    fetch: Callable[[], list[bytes]]
+    fetch: Callable[[], Sequence[bytes | bytearray]]
 
     @property
     def bytes(self) -> int:
@@ -63,7 +63,7 @@ class Chunk:
         self.is_ahead = self.was_ahead = is_ahead  # True until a reader requests it
         self.is_kept = True
         self.readers = 0
-        self._data: bytes | None = None
+        self._data: bytes | bytearray | None = None
         self._done = done
 
     @property
@@ -71,11 +71,11 @@ class Chunk:
         """Whether its bytes are complete."""
         return self._data is not None
 
-    def put(self, data: bytes) -> None:
+    def put(self, data: bytes | bytearray) -> None:
         """Set its bytes."""
         self._data = data
 
-    def data(self) -> bytes:
+    def data(self) -> bytes | bytearray:
         """Wait for its bytes; raise the error of fetching them."""
         self._done.result()
         assert self._data is not None
@@ -115,7 +115,7 @@ class ChunkCache:
         self._idle: list[Decompressor] = []
         self._buffers: list[bytearray] = []
         self._pools: dict[str, ThreadPoolExecutor] = {}
-        self._ahead = self._undoing = self._waiting = 0
+        self._ahead = self._undoing = self._waiting = self._readers = 0
         self.bytes = self.peak_bytes = 0
 
     def has(self, key: Hashable) -> bool:
@@ -164,6 +164,47 @@ class ChunkCache:
             if not chunk.readers and not chunk.is_kept and chunk.is_there:
                 self._add(-chunk.size)
             self._changed.notify_all()
+
+    def drop(self, key: Hashable) -> None:
+        """Drop a chunk that no reader will request; it is not fetched unless its request has begun."""
+        with self._changed:
+            chunk = self._chunks.get(key)
+            if chunk is not None and not chunk.readers:
+                self._drop(chunk)
+                if chunk.is_there:
+                    self._add(-chunk.size)
+                self._changed.notify_all()
+
+    def open_reader(self) -> None:
+        """Count a reader, for as long as which threads wait for work."""
+        with self._changed:
+            self._readers += 1
+
+    def close_reader(self) -> None:
+        """Let the fetching threads end with the last reader."""
+        with self._changed:
+            self._readers = max(self._readers - 1, 0)
+            if not self._readers and "fetch" in self._pools:
+                self._pools.pop("fetch").shutdown(wait=False)
+            while not self._readers and self._buffers:
+                self._add(-len(self._buffers.pop()))
+
+    def new_buffer(self, size: int) -> bytearray:
+        """Return memory for a chunk that is counted; that of a used one, because fresh memory costs page faults."""
+        with self._changed:
+            for number, buffer in enumerate(self._buffers):
+                if len(buffer) == size:
+                    self._add(-size)
+                    return self._buffers.pop(number)
+        return bytearray(size)
+
+    def keep_buffer(self, buffer: bytearray) -> None:
+        """Keep the memory of a chunk that was read, if there is room."""
+        with self._changed:
+            undo = max((one.undo_bytes for one in self._on_their_way), default=0)
+            if self._readers and len(self._buffers) < READS_AT_ONCE and self.bytes + len(buffer) + undo <= self._most:
+                self._buffers.append(buffer)
+                self._add(len(buffer))
 
     def trim(self) -> None:
         """Drop the least recently used chunks, down to the limit."""
@@ -267,8 +308,10 @@ class ChunkCache:
             return self._pools[purpose]
 
     def _run(self, group: Group, chunks: list[Chunk], done: Future[None]) -> None:
+        with self._changed:
+            is_needed = any(chunk.is_kept or chunk.readers for chunk in chunks)
         try:
-            found = group.fetch()
+            found = group.fetch() if is_needed else []
         except BaseException as error:
             self._end(group, chunks, [])
             done.set_exception(error)
@@ -276,7 +319,7 @@ class ChunkCache:
         self._end(group, chunks, found)
         done.set_result(None)
 
-    def _end(self, group: Group, chunks: list[Chunk], found: list[bytes]) -> None:
+    def _end(self, group: Group, chunks: list[Chunk], found: Sequence[bytes | bytearray]) -> None:
         """Keep the complete chunks of a group, if any, and count only these."""
         with self._changed:
             self._on_their_way.remove(group)
@@ -294,6 +337,10 @@ class ChunkCache:
             chunk.is_kept = False
             self._ahead -= chunk.size if chunk.is_ahead else 0
             del self._chunks[chunk.key]
+
+
+CHUNKS = ChunkCache()
+"""The chunks of this process."""
 
 
 def _start_anew(cache: ChunkCache | None) -> None:

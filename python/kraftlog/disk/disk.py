@@ -25,10 +25,18 @@ class ReadableFile(InputFile, Protocol):
         """Close the file; a second call does nothing."""
 
 
-def reading_until(file: ReadableFile, end: int) -> None:
-    """Set up to which byte a file will be read, so that no more is fetched ahead."""
-    if hasattr(file, "read_until"):
-        file.read_until = min(end, file.size)
+def read_in_order(file: ReadableFile, start: int, end: int, readers: int = 1) -> None:
+    """Say which bytes of a file will be read in order, so that these and no others are fetched ahead.
+
+    Parameters
+    ----------
+    file : ReadableFile
+    start, end : int
+    readers : int
+        Number of readers at the same time, which share the memory.
+    """
+    if hasattr(file, "read_in_order"):
+        file.read_in_order(start, end, readers)
 
 
 class Disk(LocalWriting):

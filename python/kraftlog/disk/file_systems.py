@@ -102,12 +102,16 @@ def _s3_value(bucket: str, name: str, value: Any) -> Any:
     return value
 
 
-def open_file(file_system: Any, where: str) -> Any:
-    """Open a file from ``locate``, for ``size()`` and ``read_at(size, start)``."""
+def open_file(file_system: Any, where: str, size: int | None = None) -> Any:
+    """Open a file from ``locate``, for ``size()`` and ``read_at(size, start)``.
+
+    fsspec need not be asked for a size from a listing. pyarrow requests it in any case: its ``open_input_file`` takes
+    nothing but a path, and the ``open`` of a dataset's fragment (up to 26.0) drops the ``file_size`` that it was given.
+    """
     import pyarrow.fs
 
     if isinstance(file_system, pyarrow.fs.PyFileSystem):
-        return file_system.handler.open_range_file(where)
+        return file_system.handler.open_range_file(where, size)
     return file_system.open_input_file(where)
 
 

@@ -12,12 +12,14 @@ import pyarrow.fs
 class RangeFile:
     """A file that requests exactly the bytes that are read, with the needed methods of pyarrow's files."""
 
-    def __init__(self, file_system: Any, path: str, turn: AbstractContextManager[Any]) -> None:
+    def __init__(self, file_system: Any, path: str, turn: AbstractContextManager[Any], size: int | None = None) -> None:
         self._file_system = file_system
         self._path = path
         self._turn = turn
-        with turn:
-            self._size = int(file_system.info(path)["size"])
+        if size is None:
+            with turn:
+                size = int(file_system.info(path)["size"])
+        self._size = size
 
     def size(self) -> int:
         """Return the size in bytes."""
@@ -38,6 +40,6 @@ class Handler(pyarrow.fs.FSSpecHandler):  # type: ignore[misc]
         # others may share one connection, where concurrent answers would be mixed up
         self._turn: AbstractContextManager[Any] = nullcontext() if file_system.async_impl else Lock()
 
-    def open_range_file(self, path: str) -> RangeFile:
-        """Open a file for reading anywhere in it."""
-        return RangeFile(self.fs, path, self._turn)
+    def open_range_file(self, path: str, size: int | None = None) -> RangeFile:
+        """Open a file for reading anywhere in it; its size is requested if it is unknown."""
+        return RangeFile(self.fs, path, self._turn, size)

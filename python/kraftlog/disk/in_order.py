@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from typing import Generic, TypeVar
 
 SEGMENTS_AT_ONCE = 16  # for reading headers, where the disk or network takes most of the time
+READS_AT_ONCE = 8  # requests to an object store
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -65,7 +66,7 @@ def streams_in_order(
     *,
     size_of: Callable[[Result], int],
     most_bytes: int,
-) -> Iterator[Result]:
+) -> Generator[Result]:
     """Return the results of each item, which may be many and large.
 
     Parameters

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
 from kraftlog.codec.compression import ZSTD, DecompressionError, Decompressor
-from kraftlog.disk.chunk_cache import Chunk, ChunkCache, Group
+from kraftlog.disk.chunk_cache import CHUNKS, Chunk, Group
 from kraftlog.disk.local_file import LocalFile
 from kraftlog.disk.part_path import Chunks, PartPath
 from kraftlog.disk.remote_files import LONG_BATCH, READ_BYTES, WINDOW_BYTES, RemoteFile
@@ -17,8 +17,6 @@ NONCE_BYTES, TAG_BYTES = 12, 16
 SPARE_BYTES = 16 << 20  # chunks in transit beyond those that are read at once
 PLAIN_BYTES = 8 << 20  # maximum bytes of several chunks in one request
 MAGIC = 2  # magic of batches whose lz4 has no quirks; zstd is the same in all
-
-CHUNKS = ChunkCache()
 
 
 class PartFile:
@@ -39,8 +37,6 @@ class PartFile:
     size : int
     window_bytes, long_batch : int
         As in ``RemoteFile``.
-    read_until : int
-        Nothing after this byte is fetched ahead.
 
     Raises
     ------
@@ -54,7 +50,7 @@ class PartFile:
     def __init__(self, path: PartPath, size: int | None = None) -> None:
         self.path = path
         self.size = path.size if size is None else min(size, path.size)
-        self.read_until = self.size
+        self._read_until = self.size
         where = path.stored_in
         self._object: LocalFile | RemoteFile | None = (
             RemoteFile(where) if isinstance(where, RemotePath) else LocalFile(where)
@@ -73,6 +69,10 @@ class PartFile:
         data = bytearray(end - start)
         self.read_into(memoryview(data), start)
         return bytes(data)
+
+    def read_in_order(self, start: int, end: int, readers: int = 1) -> None:
+        """Say which bytes will be read in order: nothing after them is fetched ahead."""
+        self._read_until = min(end, self.size)
 
     def read_into(self, target: memoryview, start: int) -> None:
         """Fill a buffer with the bytes from ``start`` on; raise as ``read`` does."""
@@ -101,7 +101,7 @@ class PartFile:
             while waiting and stored.begin(waiting[0]):
                 waiting.popleft()
             if goes_on and not waiting:  # always as many chunks in transit as are read at once
-                last = (self.path.start + self.read_until - 1) // size
+                last = (self.path.start + self._read_until - 1) // size
                 stored.go_ahead(behind, min(number + (len(target) + SPARE_BYTES) // size, last + 1))
             stored.copy(number, target, start)
             if waiting and waiting[0][0] <= number:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
 from time import sleep
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kraftlog.disk.entries import Entry
 from kraftlog.disk.file_systems import locate, naming, open_file
+from kraftlog.disk.in_order import READS_AT_ONCE
 from kraftlog.disk.remote_path import RemotePath
+
+if TYPE_CHECKING:
+    from kraftlog.disk.pieces_ahead import PiecesAhead
 
 READ_BYTES = 4 << 20
 WINDOW_BYTES = 32 << 20
 LONG_BATCH = 4 << 20  # bytes whose transfer costs as much as another request
-READS_AT_ONCE = 8
 TRIES = 3
 FIRST_PAUSE = 0.1  # seconds, doubled each time
 
@@ -83,7 +87,7 @@ class RemoteFile:
     ----------
     path : RemotePath
     size : int, optional
-        Size for the reader; by default the size at opening.
+        Size from a listing: nothing is requested before the first bytes are read. By default the size at opening.
 
     Attributes
     ----------
@@ -95,7 +99,7 @@ class RemoteFile:
     Raises
     ------
     OSError
-        When it cannot be opened; FileNotFoundError if it is missing.
+        When it cannot be opened; FileNotFoundError if it is missing. With ``size``, reading raises it.
     """
 
     window_bytes = WINDOW_BYTES
@@ -103,10 +107,38 @@ class RemoteFile:
 
     def __init__(self, path: RemotePath, size: int | None = None) -> None:
         self.path = path
-        file_system, where = locate(path)
-        with naming(path):
-            self._file = open_file(file_system, where)
-            self.size: int = self._file.size() if size is None else size
+        self._located = locate(path)
+        self._opening = Lock()
+        self._opened: Any = None
+        self._ahead: PiecesAhead | None = None
+        self._listed_size = size
+        self.size: int = self._file.size() if size is None else size
+
+    @property
+    def _file(self) -> Any:
+        """The file of the file system, opened on first use."""
+        with self._opening:
+            if self._opened is None:
+                with naming(self.path):
+                    self._opened = open_file(*self._located, self._listed_size)
+            return self._opened
+
+    def read_in_order(self, start: int, end: int, readers: int = 1) -> None:
+        """Say which bytes will be read in order, by one of several readers: they are fetched ahead, once."""
+        from kraftlog.disk.pieces_ahead import PiecesAhead
+
+        if self._ahead is None and start < min(end, self.size):
+            self.window_bytes = min(self.window_bytes, READ_BYTES)  # the others are fetched while one is decoded
+            self._ahead = PiecesAhead(self._piece, start, min(end, self.size), READ_BYTES, readers)
+
+    def go_ahead(self, before: RemoteFile | None) -> None:
+        """Begin to fetch, after the bytes of another file that is read before."""
+        if before is None or before._ahead is None:
+            if self._ahead is not None:
+                self._ahead.go_ahead()
+        else:
+            before._ahead.following = self._ahead
+            before._ahead.go_ahead()
 
     def read(self, start: int, end: int) -> bytes:
         """Return the bytes [start, end).
@@ -125,6 +157,9 @@ class RemoteFile:
 
         A long part is requested in pieces, concurrently if the client allows it.
         """
+        if self._ahead is not None:
+            done = self._ahead.read_into(target, start)
+            target, start = target[done:], start + done
         size = len(target)
         # an incompressible chunk is slightly longer than the original
         pieces = range(0, size, READ_BYTES if size > READ_BYTES // 16 * 17 else max(size, 1))
@@ -137,7 +172,9 @@ class RemoteFile:
                 pass
 
     def close(self) -> None:
-        """Do nothing: each request for an object ends by itself."""
+        """Drop what was fetched ahead; each request for an object ends by itself."""
+        if self._ahead is not None:
+            self._ahead.close()
 
     def _piece(self, target: memoryview, start: int) -> None:
         """Fill the part of one request; retry a temporary failure or a truncated answer."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -10,12 +11,13 @@ import pyarrow as pa
 from kraftlog.codec.decode import BatchObserver, RecordDecoder
 from kraftlog.codec.decode_plan import DecodePlan
 from kraftlog.codec.records import Origin
-from kraftlog.disk.disk import ReadableFile, reading_until
+from kraftlog.disk.disk import ReadableFile, read_in_order
 from kraftlog.disk.in_order import streams_in_order
 from kraftlog.errors import Fault, RecordError
 from kraftlog.layout.segment import Segment
 from kraftlog.notes import Notes
 from kraftlog.read.log_pass import Pass
+from kraftlog.read.opened_ahead import OpenedAhead
 from kraftlog.read.ranges import Range, Walk
 from kraftlog.read.segment_end import OFFSET_AND_LENGTH, end_fault
 from kraftlog.read.segment_reader import located, relocated, segment_file
@@ -28,6 +30,7 @@ def read_range(
     arrow_schema: pa.Schema,
     read: Pass,
     observe: BatchObserver | None = None,
+    opened: ReadableFile | None = None,
 ) -> Generator[pa.RecordBatch, None, int]:
     """Decode the records of one range.
 
@@ -40,6 +43,8 @@ def read_range(
         Notes are the number of salvaged records, the number of hidden records, and the length of a torn tail.
     observe : callable, optional
         Called with the headers of all batches, including control batches, before their rows are returned.
+    opened : ReadableFile, optional
+        The file, if it is open. It is closed at the end.
 
     Returns
     -------
@@ -52,8 +57,8 @@ def read_range(
     origin = Origin(segment.topic, segment.partition, part.transactions)
     of_decoder: list[Fault] = []
     position = part.start
-    with segment_file(segment, read.faults, strict=options.strict) as file:
-        reading_until(file, part.end)
+    with segment_file(segment, read.faults, strict=options.strict, opened=opened) as file:
+        read_in_order(file, part.start, part.end)
         follows = part.undecided is not None
         plan = DecodePlan(arrow_schema, options, origin, every_batch=observe is not None)
         decoder = RecordDecoder(file, part.start, part.end, plan, follows=follows)
@@ -84,38 +89,49 @@ def read_ranges(parts: Iterable[Range], arrow_schema: pa.Schema, read: Pass) -> 
 
     Rows of a range that the walk over its segment does not reach are dropped (``Walk``).
     """
+    with closing(OpenedAhead(parts, read.workers)) as files:
+        if read.workers == 1:
+            yield from _one_by_one(files, arrow_schema, read)
+        else:
+            yield from _by_several(files, arrow_schema, read)
+
+
+def _one_by_one(files: OpenedAhead, arrow_schema: pa.Schema, read: Pass) -> Iterator[pa.RecordBatch]:
+    walk = Walk()
+    for part, opened in files:
+        if (onward := walk.onward(part)) is not None:
+            walk.reached(onward, (yield from read_range(onward, arrow_schema, read, opened=opened)))
+        elif opened is not None:
+            opened.close()
+
+
+def _by_several(files: OpenedAhead, arrow_schema: pa.Schema, read: Pass) -> Iterator[pa.RecordBatch]:
     walk = Walk()
 
-    def rows(part: Range) -> Iterator[pa.RecordBatch]:
-        walk.reached(part, (yield from read_range(part, arrow_schema, read)))
-
-    if read.workers == 1:
-        for part in parts:
-            if (onward := walk.onward(part)) is not None:
-                yield from rows(onward)
-        return
-
-    def ahead(part: Range) -> Iterator[Range | pa.RecordBatch | _Remarks]:
+    def ahead(each: tuple[Range, ReadableFile | None]) -> Iterator[Range | pa.RecordBatch | _Remarks]:
+        part, opened = each
         yield part
         apart = read.apart()
-        position = yield from read_range(part, arrow_schema, apart)
+        position = yield from read_range(part, arrow_schema, apart, opened=opened)
         yield _Remarks(part, position, apart.faults, apart.notes)
 
     is_wanted = True
-    for result in streams_in_order(ahead, parts, read.workers, size_of=_bytes_of, most_bytes=AHEAD_BYTES):
-        if isinstance(result, Range):
-            onward = walk.onward(result)
-            is_wanted = onward is result
-            if onward is not None and not is_wanted:
-                yield from rows(onward)
-        elif not is_wanted:
-            continue
-        elif isinstance(result, _Remarks):
-            walk.reached(result.part, result.position)
-            read.faults.extend(result.faults)
-            read.notes.add(result.notes)
-        else:
-            yield result
+    results = streams_in_order(ahead, files, read.workers, size_of=_bytes_of, most_bytes=AHEAD_BYTES)
+    with closing(results):  # before the files
+        for result in results:
+            if isinstance(result, Range):
+                onward = walk.onward(result)
+                is_wanted = onward is result
+                if onward is not None and not is_wanted:
+                    walk.reached(onward, (yield from read_range(onward, arrow_schema, read)))
+            elif not is_wanted:
+                continue
+            elif isinstance(result, _Remarks):
+                walk.reached(result.part, result.position)
+                read.faults.extend(result.faults)
+                read.notes.add(result.notes)
+            else:
+                yield result
 
 
 class _Remarks(NamedTuple):

@@ -53,7 +53,9 @@ def as_listed(segment: Segment) -> Iterator[ReadableFile]:
 
 
 @contextmanager
-def segment_file(segment: Segment, faults: list[Fault], *, strict: bool) -> Iterator[ReadableFile]:
+def segment_file(
+    segment: Segment, faults: list[Fault], *, strict: bool, opened: ReadableFile | None = None
+) -> Iterator[ReadableFile]:
     """Open a log file for ``RecordDecoder``, ``HeaderScan``, ``Lookahead`` and ``seek``; the block's end closes it.
 
     Parameters
@@ -64,6 +66,8 @@ def segment_file(segment: Segment, faults: list[Fault], *, strict: bool) -> Iter
         this ends the block.
     strict : bool
         Raise instead.
+    opened : ReadableFile, optional
+        The file, if it is open.
 
     Returns
     -------
@@ -76,7 +80,7 @@ def segment_file(segment: Segment, faults: list[Fault], *, strict: bool) -> Iter
         With ``strict``.
     """
     try:
-        file = disk().open(segment.path, segment.size)
+        file = disk().open(segment.path, segment.size) if opened is None else opened
     except OSError as error:
         _note_unreadable(segment, 0, error, faults, strict=strict)
         yield _Nothing()
