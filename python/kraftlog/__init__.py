@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from kraftlog._native.checksum import crc32c
     from kraftlog._native.record_objects import Record, RecordIterator
     from kraftlog.backup.extract import extract
+    from kraftlog.backup.repository import Repository
     from kraftlog.broker.errors import ReplayError
     from kraftlog.broker.replay import replay
     from kraftlog.codec.batches import batches
@@ -77,6 +78,7 @@ __all__ = [
     "RemoteTier",
     "ReplayError",
     "Report",
+    "Repository",
     "Stream",
     "UnsupportedCompressionTypeError",
     "batches",
@@ -127,6 +129,7 @@ _MODULES = {
     "RemoteTier": "kraftlog.layout.tier.remote_tier",
     "ReplayError": "kraftlog.broker.errors",
     "Report": "kraftlog.log_report.report",
+    "Repository": "kraftlog.backup.repository",
     "Stream": "kraftlog.stream",
     "UnsupportedCompressionTypeError": "kraftlog.errors",
     "batches": "kraftlog.codec.batches",

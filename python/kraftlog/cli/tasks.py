@@ -52,6 +52,7 @@ TASKS: dict[str, dict[str, tuple[str, str]]] = {
     "Convert": {
         "export": ("export", "Write records as Parquet and others, a file for each partition or day."),
         "extract": ("extract", "Copy partitions, or stretches of them, to a log directory of their own."),
+        "backup": ("backup", "Back up the log directories of a cluster, and look into backups."),
         "replay": ("replay", "Produce the records of partitions into a live broker."),
         "pack": ("pack", "Make a log file of JSON Lines or Parquet."),
     },

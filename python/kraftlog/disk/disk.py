@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from kraftlog.disk.entries import Entry, allocated_bytes, local_entries, local_entry, modified_ms
+from kraftlog.disk.backup_path import BackupPath
+from kraftlog.disk.entries import Entry, FileState, allocated_bytes, file_state, local_entries, local_entry, modified_ms
 from kraftlog.disk.local_file import LocalFile
 from kraftlog.disk.part_path import PartPath
-from kraftlog.disk.remote_files import RemoteFile, remote_entries, remote_entry, remote_tree
+from kraftlog.disk.remote_files import RemoteFile, remote_entries, remote_entry, remote_state, remote_tree
 from kraftlog.disk.remote_path import LogPath, RemotePath
-from kraftlog.disk.remote_writing import fetch, put, remove_remote_file, remove_remote_tree, send
+from kraftlog.disk.remote_writing import fetch, put, remove, remove_remote_tree, send
 from kraftlog.disk.writing import LocalWriting
-from kraftlog.types import InputFile
+from kraftlog.types import Buffer, InputFile
+
+if TYPE_CHECKING:
+    from kraftlog.disk.backup_files import ListedFiles
 
 
 class ReadableFile(InputFile, Protocol):
@@ -59,17 +63,27 @@ class Disk(LocalWriting):
 
         Sizes of local files are read on first use.
         """
+        if isinstance(folder, BackupPath):
+            return self._listed(folder).entries(folder)
         return remote_entries(folder) if isinstance(folder, RemotePath) else local_entries(folder)
 
     def tree(self, folder: RemotePath) -> dict[RemotePath, list[Entry]]:
         """Return the entries of a remote folder and of all folders below it, from one listing."""
-        return remote_tree(folder)
+        return self._listed(folder).tree(folder) if isinstance(folder, BackupPath) else remote_tree(folder)
+
+    def _listed(self, path: BackupPath) -> ListedFiles:
+        """Return the files of the backup of a path."""
+        from kraftlog.disk.backup_files import listed_files
+
+        return listed_files(self, path)
 
     def entry(self, path: LogPath) -> Entry | None:
         """Return the entry at a path; None if it is missing."""
         if isinstance(path, PartPath):
             found = self.entry(path.stored_in)
             return None if found is None else Entry(path.name, False, found.is_file, path.size)
+        if isinstance(path, BackupPath):
+            return self._listed(path).entry(path)
         return remote_entry(path) if isinstance(path, RemotePath) else local_entry(path)
 
     def allocated_bytes(self, path: LogPath) -> int | None:
@@ -79,6 +93,20 @@ class Disk(LocalWriting):
     def modified_ms(self, path: LogPath) -> int | None:
         """Return when a file was last changed, in milliseconds; None for a missing file, and in an object store."""
         return modified_ms(path) if isinstance(path, Path) else None
+
+    def state(self, path: LogPath) -> FileState | None:
+        """Return what changes when a file changes; None if it is missing, and for a file in a part of another one."""
+        if isinstance(path, PartPath | BackupPath):
+            return None
+        return remote_state(path) if isinstance(path, RemotePath) else file_state(path)
+
+    def put(self, path: RemotePath, pieces: Callable[[], Iterable[Buffer]]) -> None:
+        """Write a remote file, which is visible when it is complete; ``pieces`` returns its bytes for each try."""
+        put(path, pieces)
+
+    def remove(self, path: LogPath) -> None:
+        """Remove a local or remote file; FileNotFoundError if it is missing."""
+        remove(path) if isinstance(path, RemotePath) else self.unlink(path)
 
     def open(self, path: LogPath, size: int | None = None) -> ReadableFile:
         """Open a file for reading; FileNotFoundError if it is missing.
@@ -93,6 +121,10 @@ class Disk(LocalWriting):
             from kraftlog.disk.part_file import PartFile
 
             return PartFile(path, size)
+        if isinstance(path, BackupPath):
+            from kraftlog.disk.backup_files import BackupFile
+
+            return BackupFile(self, path, size)
         return RemoteFile(path, size) if isinstance(path, RemotePath) else LocalFile(path, size)
 
     def read_bytes(self, path: LogPath) -> bytes:
@@ -115,14 +147,6 @@ class Disk(LocalWriting):
         """Copy a remote file to a new local one; FileNotFoundError if it is missing."""
         with self.create(target) as file:
             fetch(RemoteFile(source), file)
-
-    def put(self, target: RemotePath, data: bytes) -> None:
-        """Write a small remote file."""
-        put(target, data)
-
-    def remove_remote_file(self, path: RemotePath) -> None:
-        """Remove a remote file, unless it is missing."""
-        remove_remote_file(path)
 
     def remove_remote_tree(self, folder: RemotePath) -> None:
         """Remove a remote folder and its content, unless it is missing."""

@@ -6,6 +6,24 @@ import os
 import stat
 from operator import attrgetter
 from pathlib import Path
+from typing import NamedTuple
+
+
+class FileState(NamedTuple):
+    """What changes when a file changes; None where the file system does not say.
+
+    Attributes
+    ----------
+    size : int
+    modified_ns : int or None
+    device, inode : int or None
+    """
+
+    size: int
+    modified_ns: int | None = None
+    device: int | None = None
+    inode: int | None = None
+
 
 _BLOCK = 512  # of st_blocks, whatever the blocks of the file system have
 
@@ -84,6 +102,15 @@ def modified_ms(path: Path) -> int | None:
         return path.stat().st_mtime_ns // 1_000_000
     except (FileNotFoundError, NotADirectoryError):
         return None
+
+
+def file_state(path: Path) -> FileState | None:
+    """Return the state of a local file, links followed; None for a missing file."""
+    try:
+        found = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return FileState(found.st_size, found.st_mtime_ns, found.st_dev, found.st_ino)
 
 
 def _local_entry(each: os.DirEntry[str]) -> Entry:

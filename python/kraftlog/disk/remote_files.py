@@ -7,7 +7,7 @@ from threading import Lock
 from time import sleep
 from typing import TYPE_CHECKING, Any
 
-from kraftlog.disk.entries import Entry
+from kraftlog.disk.entries import Entry, FileState
 from kraftlog.disk.file_systems import locate, naming, open_file
 from kraftlog.disk.in_order import READS_AT_ONCE
 from kraftlog.disk.remote_path import RemotePath
@@ -35,6 +35,20 @@ def remote_entry(path: RemotePath) -> Entry | None:
     file_system, where = locate(path)
     with naming(path):
         return _entry(file_system.get_file_info(where), path.name)
+
+
+def remote_state(path: RemotePath) -> FileState | None:
+    """Return the size of a file and when it was changed; None if it is missing.
+
+    Raises
+    ------
+    OSError
+        When the file system fails.
+    """
+    file_system, where = locate(path)
+    with naming(path):
+        info = file_system.get_file_info(where)
+    return FileState(info.size or 0, info.mtime_ns) if info.is_file else None
 
 
 def remote_entries(folder: RemotePath) -> list[Entry]:

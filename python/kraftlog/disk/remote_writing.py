@@ -1,45 +1,70 @@
-"""Files of a remote file system that are written whole: objects of a store do not grow."""
+"""Writing and removing objects of remote file systems."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable, Iterable
+from time import sleep
 
 from kraftlog.disk.file_systems import locate, naming
 from kraftlog.disk.local_file import LocalFile
-from kraftlog.disk.remote_files import WINDOW_BYTES, RemoteFile
+from kraftlog.disk.remote_files import FIRST_PAUSE, TRIES, WINDOW_BYTES, RemoteFile
 from kraftlog.disk.remote_path import RemotePath
 from kraftlog.disk.writing import WritableFile
+from kraftlog.types import Buffer
+
+_WITHOUT_FOLDERS = ("s3", "gcs", "abfs")
 
 
-def send(source: LocalFile, target: RemotePath) -> None:
-    """Write the bytes of a local file into a new remote file; OSError when that fails."""
-    with _created(target) as out:
-        for start in range(0, source.size, WINDOW_BYTES):
-            out.write(source.read(start, min(start + WINDOW_BYTES, source.size)))
+def put(path: RemotePath, pieces: Callable[[], Iterable[Buffer]]) -> None:
+    """Write an object, which is visible when it is complete; a temporary failure is tried again.
+
+    Parameters
+    ----------
+    path : RemotePath
+    pieces : callable
+        Returns the bytes, for each try. Its exceptions, other than OSError, end the tries.
+
+    Raises
+    ------
+    OSError
+        When the file system fails.
+    """
+    for tried in range(1, TRIES):
+        try:
+            return _put(path, pieces())
+        except OSError:
+            sleep(FIRST_PAUSE * 2 ** (tried - 1))
+    return _put(path, pieces())
 
 
-def put(target: RemotePath, data: bytes) -> None:
-    """Write a small remote file; OSError when that fails."""
-    with _created(target) as out:
-        out.write(data)
-
-
-def fetch(source: RemoteFile, target: WritableFile) -> None:
-    """Write the bytes of a remote file into a local one; OSError when that fails."""
-    for start in range(0, source.size, WINDOW_BYTES):
-        target.append(source.read(start, min(start + WINDOW_BYTES, source.size)))
-
-
-def remove_remote_file(path: RemotePath) -> None:
-    """Remove a file, unless it is missing; OSError when that fails."""
+def _put(path: RemotePath, pieces: Iterable[Buffer]) -> None:
     file_system, where = locate(path)
-    try:
+    waiting = iter(pieces)
+    first = next(waiting, b"")  # before the object is begun: an object store cannot take it back
+    with naming(path):
+        if file_system.type_name not in _WITHOUT_FOLDERS:
+            file_system.create_dir(where.rpartition("/")[0], recursive=True)
+        stream = file_system.open_output_stream(where)
+    with naming(path):
+        stream.write(first)
+    for piece in waiting:
         with naming(path):
-            file_system.delete_file(where)
-    except FileNotFoundError:
-        return
+            stream.write(piece)
+    with naming(path):
+        stream.close()
+
+
+def remove(path: RemotePath) -> None:
+    """Remove an object; FileNotFoundError if it is missing.
+
+    Raises
+    ------
+    OSError
+        When the file system fails.
+    """
+    file_system, where = locate(path)
+    with naming(path):
+        file_system.delete_file(where)
 
 
 def remove_remote_tree(folder: RemotePath) -> None:
@@ -52,18 +77,13 @@ def remove_remote_tree(folder: RemotePath) -> None:
         return
 
 
-@contextmanager
-def _created(path: RemotePath) -> Iterator[Any]:
-    """Open a new file; it is there when the block has ended without an exception.
+def send(source: LocalFile, target: RemotePath) -> None:
+    """Write the bytes of a local file into a new remote file; OSError when that fails."""
+    starts = range(0, source.size, WINDOW_BYTES)
+    put(target, lambda: (source.read(start, min(start + WINDOW_BYTES, source.size)) for start in starts))
 
-    Its folder is made where the file system has folders.
-    """
-    file_system, where = locate(path)
-    with naming(path):
-        try:
-            out = file_system.open_output_stream(where)
-        except FileNotFoundError:
-            file_system.create_dir(where.rpartition("/")[0], recursive=True)
-            out = file_system.open_output_stream(where)
-        with out:
-            yield out
+
+def fetch(source: RemoteFile, target: WritableFile) -> None:
+    """Write the bytes of a remote file into a local one; OSError when that fails."""
+    for start in range(0, source.size, WINDOW_BYTES):
+        target.append(source.read(start, min(start + WINDOW_BYTES, source.size)))

@@ -145,6 +145,10 @@ class LocalWriting:
         """Rename a file or folder, replacing a file with the new name."""
         os.replace(source, target)  # noqa: PTH105  (the step that tests and simulators count)
 
+    def link(self, source: Path, target: Path) -> None:
+        """Give a file a second name; FileExistsError if the name is taken."""
+        os.link(source, target)
+
     def unlink(self, path: Path) -> None:
         """Remove a file."""
         os.unlink(path)  # noqa: PTH108

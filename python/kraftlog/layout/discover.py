@@ -9,10 +9,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
+from kraftlog.disk.backup_path import BackupPath
 from kraftlog.disk.disk import disk
 from kraftlog.disk.remote_path import AnyPath, LogPath, RemotePath, StorageOptions, log_path
 from kraftlog.errors import Fault
 from kraftlog.layout import names
+from kraftlog.layout.backups import at_cut, backup_path, read_manifest
 from kraftlog.layout.checkpointed_offsets import CheckpointedOffsets, Checkpoints
 from kraftlog.layout.identity import Identity
 from kraftlog.layout.listing import IsWanted, Listing, local_matches
@@ -22,7 +24,7 @@ from kraftlog.layout.segment import Segment
 from kraftlog.layout.tier.remote_tier import RemoteTier
 from kraftlog.layout.unread import MISSING_SEGMENT, STOPS_BROKER, Unread
 from kraftlog.topics import CLUSTER_METADATA, REMOTE_LOG_METADATA, TopicPartition
-from kraftlog.transactions.cut import CutTime
+from kraftlog.transactions.cut import CutTime, Side
 
 LogPaths: TypeAlias = AnyPath | RemoteTier | Iterable[AnyPath | RemoteTier | Identity | CutTime]
 Item = TypeVar("Item", Segment, Unread)
@@ -80,6 +82,8 @@ class Discovery:
         Faults outside the chosen files that may have changed the choice.
     source : Source or None
         From which they were listed; None for other files.
+    cut : CutTime or None
+        The cut that a path names, of a backup at a time.
     """
 
     segments: list[Segment] = field(default_factory=list)
@@ -90,6 +94,7 @@ class Discovery:
     notes: list[str] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     source: Source | None = None
+    cut: CutTime | None = None
 
     def without(self, places: set[LogPath]) -> Discovery:
         """Return the discovery without some folders or log directories."""
@@ -124,6 +129,7 @@ class Discovery:
             notes=self.notes,
             faults=self.faults,
             source=self.source,
+            cut=self.cut,
         )
 
 
@@ -173,11 +179,15 @@ def discover(
             _discover_file(path, listing, checkpoints, discovery)
     if len(discovery.unread) == len(expanded) > 0 and not (tiers or has_folders):
         raise ValueError(_no_log(discovery.unread[0]))
+    for backup in dict.fromkeys(replace(path, key="") for path in expanded if isinstance(path, BackupPath)):
+        discovery.faults += read_manifest(backup.repository, backup.backup).faults
+        if backup.until is not None:
+            discovery.cut = CutTime(Side.AT_OR_BEFORE, backup.until)
     if len(expanded) > 1:  # one path does not lead to a file twice
         discovery.segments = _unique(discovery.segments)
     for tier in tiers:
         _discover_tier(tier, storage_options, is_wanted, discovery)
-    discovery.segments = _in_order(discovery.segments)
+    discovery.segments = at_cut(_in_order(discovery.segments))
     discovery.metadata_log = [one for one in discovery.segments if one.topic == CLUSTER_METADATA and not one.state]
     for identity in each:
         if isinstance(identity, Identity):
@@ -252,7 +262,7 @@ def expanded_paths(
     listing = listing or Listing()
     expanded: list[LogPath] = []
     for item in each:
-        path = log_path(item, storage_options)
+        path = backup_path(item, storage_options) or log_path(item, storage_options)
         if isinstance(path, RemotePath) and not glob.has_magic(path.key):
             expanded.append(path)  # listing it will show whether it exists
         elif isinstance(path, Path) and disk().entry(path) is not None:

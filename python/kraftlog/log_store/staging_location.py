@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,7 +59,7 @@ class StagingLocation:
     def begin(self, write: WriteId) -> None:
         """Begin a write; one that has begun goes on."""
         if not self._is_under_way(write):
-            disk().put(self._begun(write), b"")
+            disk().put(self._begun(write), lambda: [b""])
 
     def send(self, write: WriteId, folder: Path) -> None:
         """Send the files that a task has staged in a local folder.
@@ -113,7 +114,8 @@ class StagingLocation:
                 folder = self.folder / entry.name
                 there = [each.name for each in tree.get(folder, [])]
                 if entry.name == write.name or is_earlier(entry.name, write):
-                    disk().remove_remote_file(folder / _BEGUN)
+                    with suppress(FileNotFoundError):
+                        disk().remove(folder / _BEGUN)
                     disk().remove_remote_tree(folder)
                 elif _BEGUN not in there:
                     for attempt in there:  # not the folder: the write may be tried again meanwhile

@@ -14,8 +14,8 @@ from kraftlog.spark.options import parse_request
 from kraftlog.spark.over_parts import over_parts
 from kraftlog.spark.packed_parts import packed
 from kraftlog.spark.parts import Part
-from kraftlog.spark.task import plan_tasks, read_part
 from kraftlog.spark.s3a import S3aSettings
+from kraftlog.spark.task import plan_tasks, read_part
 from kraftlog.spark.title import title
 
 if TYPE_CHECKING:

@@ -104,7 +104,8 @@ class Request:
     def log(self) -> Log:
         """List and open the log files now."""
         log = Log(self.selection.of(self.found()), catalog_of(self.definitions))
-        return log if self.cut is None else log.cut_at(self.cut)
+        cut = log.found.cut if self.cut is None else self.cut
+        return log if cut is None else log.cut_at(cut)
 
     @property
     def schema(self) -> pa.Schema:

@@ -37,9 +37,9 @@ def open(
     Parameters
     ----------
     paths : path or iterable of paths
-        A segment file (``.log``, or a ``.checkpoint`` snapshot), a partition's folder, a log directory, or a glob. On
-        another file system a URI: ``s3://bucket/logs``, or any other that pyarrow or fsspec supports. Optional with
-        ``remote_tier``.
+        A segment file (``.log``, or a ``.checkpoint`` snapshot), a partition's folder, a log directory, or a glob; or a
+        backup, as ``kraftlog.Repository`` describes. On another file system a URI: ``s3://bucket/logs``, or any other
+        that pyarrow or fsspec supports. Optional with ``remote_tier``.
     remote_tier : path, optional
         Tiered storage of the brokers: a folder or URI, in the layout of Aiven's plugin or of Kafka's
         ``LocalTieredStorage``. Its segments are read up to the start of the log directories.
@@ -118,6 +118,7 @@ def open(
             raise ValueError(_not_there(found, wanted_topics, wanted_partitions))
         found = wanted
     log = Log(found, catalog_of(definitions))
+    cut = found.cut if cut is None else cut
     if cut is None:
         return log
     return log.at(cut) if isinstance(cut, Cut) else log.cut_at(CutTime.of(cut) if isinstance(cut, str) else cut)

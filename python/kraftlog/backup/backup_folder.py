@@ -1,0 +1,294 @@
+"""A repository of backups: a folder or object store with objects, and a manifest for each backup."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from kraftlog._native.checksum import crc32c
+from kraftlog.disk.backup_files import below, files_path, read_files
+from kraftlog.disk.backup_path import BACKUPS, MARKER
+from kraftlog.disk.disk import disk
+from kraftlog.disk.durable import UNFINISHED, write_file
+from kraftlog.disk.entries import Entry
+from kraftlog.disk.remote_path import LogPath, RemotePath, StorageOptions, log_path
+from kraftlog.disk.writing import WritableFile
+from kraftlog.errors import CorruptRecordError, KraftlogError
+from kraftlog.layout.backups import (
+    FORMAT,
+    VERSION,
+    Manifest,
+    backup_names,
+    is_repository,
+    manifest_path,
+    read_manifest,
+)
+from kraftlog.types import Buffer
+
+PARTITIONS = "partitions"
+LOCK = "lock"
+RUNNING = "running"  # marks of backups that are being taken
+
+
+class RepositoryLockedError(KraftlogError, OSError, kafka_error="KAFKA_STORAGE_ERROR"):
+    """A repository to which another process writes."""
+
+
+class BackupFolder:
+    """The folder or object store of a repository: what it has, and how it is written.
+
+    Parameters
+    ----------
+    path : path
+        A folder, or a URI such as ``s3://bucket/nightly``.
+    storage_options : mapping, optional
+        As in ``kraftlog.open``.
+
+    Attributes
+    ----------
+    path : Path or RemotePath
+    """
+
+    def __init__(self, path: object, storage_options: StorageOptions | None = None) -> None:
+        self.path = log_path(path, storage_options)
+
+    def check(self) -> None:
+        """Raise ValueError when the folder is not a repository."""
+        if not is_repository(self.path):
+            raise ValueError(f"{self.path}: expected a repository of backups, found no {MARKER}")
+
+    def create(self) -> None:
+        """Make the folder a repository, unless it is one.
+
+        Raises
+        ------
+        ValueError
+            When the folder has other content.
+        CorruptRecordError
+            When a newer release has made it.
+        """
+        marker = self.path / MARKER
+        if disk().entry(marker) is not None:
+            return self._check_version()
+        with suppress(FileNotFoundError):
+            others = [one.name for one in disk().entries(self.path) if not one.name.endswith(UNFINISHED)]
+            others = [name for name in others if name not in (PARTITIONS, BACKUPS, LOCK, RUNNING)]
+            if others:
+                raise ValueError(f"{self.path}: expected a new or empty folder or a repository, found {others[0]}")
+        self.write(marker, json.dumps({"format": FORMAT, "version": VERSION}).encode())
+        return None
+
+    def _check_version(self) -> None:
+        marker = self.path / MARKER
+        try:
+            found = json.loads(disk().read_bytes(marker))
+            version = found["version"] if found["format"] == FORMAT else None
+        except (ValueError, KeyError, TypeError) as error:
+            raise CorruptRecordError(f"{marker}: expected the mark of a repository, found: {error}") from None
+        if version != VERSION:
+            raise CorruptRecordError(f"{marker}: expected version {VERSION} of {FORMAT}, found {version}")
+
+    def names(self) -> list[str]:
+        """Return the names of the backups, the oldest first."""
+        return backup_names(self.path)
+
+    def manifest(self, name: str) -> Manifest:
+        """Return the manifest of a backup.
+
+        Raises
+        ------
+        ValueError
+            When there is no such backup.
+        OSError, CorruptRecordError
+            When it cannot be read.
+        """
+        try:
+            return read_manifest(self.path, name)
+        except FileNotFoundError:
+            there = ", ".join(self.names()) or "none"
+            raise ValueError(f"{self.path}: no backup {name!r}; there are {there}") from None
+
+    def files(self, name: str) -> pa.Table:
+        """Return the files of a backup, a row for each.
+
+        Raises
+        ------
+        OSError
+            When the list cannot be read.
+        CorruptRecordError
+            When it is not that of the manifest.
+        """
+        manifest, path = self.manifest(name), files_path(self.path, name)
+        data = disk().read_bytes(path)
+        found = hashlib.sha256(data).hexdigest()
+        if found != manifest.files_sha256:
+            raise CorruptRecordError(f"{path}: expected sha256 {manifest.files_sha256}, found {found}")
+        return read_files(data, path)
+
+    def objects(self, name: str) -> dict[str, dict[str, Any]]:
+        """Return the objects of a backup, by name."""
+        rows = self.files(name).column("objects").to_pylist()
+        return {one["name"]: one for row in rows for one in row or ()}
+
+    def object_path(self, name: str) -> LogPath:
+        """Return the path of an object."""
+        return below(self.path, name)
+
+    # writing
+
+    def write(self, path: LogPath, data: bytes) -> None:
+        """Create or replace a small file, which is complete and on disk afterwards."""
+        if isinstance(path, RemotePath):
+            disk().put(path, lambda: [data])
+        else:
+            disk().make_folder(path.parent)
+            write_file(path, data)
+
+    @contextmanager
+    def writer(self) -> Iterator[Writer]:
+        """Hold the repository for writing objects and manifests.
+
+        Raises
+        ------
+        RepositoryLockedError
+            When another process holds a local repository.
+        """
+        if isinstance(self.path, RemotePath):
+            mark = self.path / RUNNING / f"{uuid.uuid4().hex}.json"
+            self.write(mark, json.dumps({"backups": self.names()}).encode())
+            try:
+                yield Writer(self)
+            finally:
+                with suppress(OSError):
+                    disk().remove(mark)
+            return
+        disk().make_folder(self.path)
+        try:
+            lock = disk().lock(self.path / LOCK)
+        except BlockingIOError:
+            raise RepositoryLockedError(f"{self.path}: another process is writing a backup, or prunes") from None
+        with lock:
+            yield Writer(self)
+
+    def listing(self) -> dict[str, Entry]:
+        """Return the objects that are there, by name."""
+        found: dict[str, Entry] = {}
+        folder = self.path / PARTITIONS
+        try:
+            if isinstance(folder, RemotePath):
+                tree = disk().tree(folder)
+                below_root = len(self.path.key) + 1 if isinstance(self.path, RemotePath) and self.path.key else 0
+                for path, entries in tree.items():
+                    found |= {f"{path.key[below_root:]}/{one.name}": one for one in entries if one.is_file}
+                return found
+            for partition in disk().entries(folder):
+                if partition.is_dir:
+                    entries = disk().entries(folder / partition.name)
+                    found |= {f"{PARTITIONS}/{partition.name}/{one.name}": one for one in entries if one.is_file}
+        except FileNotFoundError:
+            pass
+        return found
+
+
+class Writer:
+    """What writes objects to a repository that it holds; thread-safe.
+
+    Parameters
+    ----------
+    folder : BackupFolder
+    """
+
+    def __init__(self, folder: BackupFolder) -> None:
+        self.folder = folder
+        self._unsynced: list[Path] = []
+        self._folders: set[Path] = set()
+
+    def temporary(self, folder_name: str) -> Temporary | None:
+        """Return a local file for an object whose name is not known yet; None in an object store."""
+        path = below(self.folder.path / PARTITIONS, folder_name)
+        if isinstance(path, RemotePath):
+            return None
+        if path not in self._folders:
+            disk().make_folder(path)
+            self._folders.add(path)
+        return Temporary(path / f"{uuid.uuid4().hex}{UNFINISHED}")
+
+    def keep(self, temporary: Temporary, name: str) -> None:
+        """Give an object its name; it is on disk after ``settle``."""
+        target = self.folder.object_path(name)
+        assert isinstance(target, Path)
+        temporary.file.close()
+        if disk().entry(target) is not None:  # an older backup may have it: it must not be replaced by unsynced bytes
+            disk().sync_file(temporary.path)
+        else:
+            self._unsynced.append(target)
+        disk().rename(temporary.path, target)
+
+    def put(self, name: str, pieces: Callable[[], Iterable[Buffer]]) -> None:
+        """Write an object to an object store."""
+        path = self.folder.object_path(name)
+        assert isinstance(path, RemotePath)
+        disk().put(path, pieces)
+
+    def link(self, source: Path, name: str) -> None:
+        """Store a file as a hard link.
+
+        Raises
+        ------
+        OSError
+            When the file system cannot do that.
+        """
+        target = self.folder.object_path(name)
+        assert isinstance(target, Path)
+        disk().make_folder(target.parent)
+        self._folders.add(target.parent)
+        temporary = target.with_name(f"{uuid.uuid4().hex}{UNFINISHED}")
+        disk().link(source, temporary)
+        disk().sync_file(temporary)
+        disk().rename(temporary, target)
+
+    def settle(self) -> None:
+        """Wait until all objects are on disk."""
+        for path in self._unsynced:
+            disk().sync_file(path)
+        for folder in sorted(self._folders):
+            disk().sync_folder(folder)
+        self._unsynced.clear()
+
+    def publish(self, manifest: Manifest, files: bytes) -> None:
+        """Write the list of files, and then the manifest, from which on the backup is listed."""
+        folder = self.folder
+        self.settle()
+        folder.write(files_path(folder.path, manifest.name), files)
+        folder.write(manifest_path(folder.path, manifest.name), manifest.to_json())
+
+
+class Temporary:
+    """A local file that becomes an object, or is removed."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.file: WritableFile = disk().create(path)
+
+    def drop(self) -> None:
+        """Remove the file."""
+        self.file.close()
+        with suppress(OSError):
+            disk().unlink(self.path)
+
+
+def checksums(pieces: Iterable[Buffer]) -> tuple[int, str, int]:
+    """Return size, SHA-256 and CRC32C of bytes."""
+    size, digest, crc = 0, hashlib.sha256(), 0
+    for piece in pieces:
+        size += memoryview(piece).nbytes
+        digest.update(piece)
+        crc = crc32c(piece, crc)
+    return size, digest.hexdigest(), crc

@@ -1,0 +1,415 @@
+"""One run of a backup: the log directories of a cluster to a repository."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from kraftlog.backup.backup_folder import BackupFolder, Writer
+from kraftlog.backup.stored_segment import Object, SegmentStore, StoredSegment, end_of, is_contiguous, source_of
+from kraftlog.codec.header_scan import HeaderScan
+from kraftlog.codec.options import NO_BOUND
+from kraftlog.disk.backup_files import written_files
+from kraftlog.disk.disk import disk
+from kraftlog.disk.in_order import in_order
+from kraftlog.disk.remote_path import LogPath, StorageOptions
+from kraftlog.errors import CorruptRecordError, Fault, RecordError
+from kraftlog.layout.backups import Manifest, Source, backup_name, backup_names
+from kraftlog.layout.checkpoints import (
+    CLEAN_SHUTDOWN,
+    CLEANER_OFFSETS,
+    HIGH_WATERMARKS,
+    LEADER_EPOCHS,
+    LOG_START_OFFSETS,
+    META_PROPERTIES,
+    RECOVERY_POINTS,
+    read_offset_checkpoint,
+)
+from kraftlog.layout.discover import Discovery, discover
+from kraftlog.layout.log_directory import LogDirectory
+from kraftlog.layout.names import PARTITION_METADATA, parse_metadata_snapshot, parse_segment_file
+from kraftlog.layout.segment import Segment
+from kraftlog.read.partitions import by_partition
+from kraftlog.tables.log import Log
+from kraftlog.tables.unread_files import note_unreadable
+from kraftlog.topics import CLUSTER_METADATA, TRANSACTION_STATE, TopicPartition
+from kraftlog.transactions.cut import Cut, CutTime, Side
+
+SMALL_BYTES = 1 << 20  # a file of more bytes is no checkpoint
+_BESIDE = ("snapshot", "txnindex")  # index files are built again from the log
+_OF_PARTITION = (LEADER_EPOCHS, PARTITION_METADATA, "quorum-state")
+_OF_DIRECTORY = (LOG_START_OFFSETS, RECOVERY_POINTS, HIGH_WATERMARKS, CLEANER_OFFSETS)
+
+Row = dict[str, Any]
+
+
+@dataclass
+class _Partition:
+    """What is stored of one partition."""
+
+    of: TopicPartition
+    topic_id: str | None
+    segments: list[Segment]
+    rows: list[Row] = field(default_factory=list)
+    stored_size: int = 0
+    torn_bytes: int = 0
+    faults: list[Fault] = field(default_factory=list)
+
+    @property
+    def folder(self) -> str:
+        """Name of its folder in the repository."""
+        return f"{self.of}-{self.topic_id}" if self.topic_id else str(self.of)
+
+    @property
+    def end_offset(self) -> int:
+        """The end of the stored log."""
+        ends = [row["next_offset"] for row in self.rows if row["next_offset"] is not None]
+        return max(ends, default=0)
+
+
+class Capture:
+    """One run of a backup.
+
+    Parameters
+    ----------
+    paths : list
+        Sources.
+    topics : list of str or None
+    storage_options : mapping or None
+    links, checksum, workers, on_progress
+        As in ``backup``.
+    """
+
+    def __init__(
+        self,
+        paths: list[Any],
+        topics: list[str] | None,
+        storage_options: StorageOptions | None,
+        *,
+        links: bool = False,
+        checksum: bool = False,
+        workers: int = 2,
+        on_progress: Callable[[int], None] | None = None,
+    ) -> None:
+        self._links = links
+        self._checksum = checksum
+        self._workers = workers
+        self._on_progress = on_progress
+        self.taken_ms = time.time_ns() // 1_000_000
+        wanted = None if topics is None else {*topics}
+        # Kafka writes what a transaction will do to __transaction_state before it does it. That topic is listed last,
+        # so that a marker that was listed has its transaction there. (KIP-98)
+        self._found = discover(
+            paths, storage_options, lambda topic, _: topic != TRANSACTION_STATE and _is_in(topic, wanted)
+        )
+        later = _of_coordinator(paths, storage_options) if _is_in(TRANSACTION_STATE, wanted) else Discovery()
+        self._found.segments += later.segments
+        self._found.set_aside += later.set_aside
+        self._found.unread += [one for one in later.unread if one not in self._found.unread]
+        if wanted is not None and not wanted <= (there := {one.topic for one in self._found.segments}):
+            missing = ", ".join(sorted(wanted - there))
+            raise ValueError(f"no topic {missing} in the log directories")
+        self.log = Log(self._found)
+
+    @property
+    def folders(self) -> set[LogPath]:
+        """The folders that are read."""
+        return {one.folder for one in self._found.segments}
+
+    def run(self, writer: Writer) -> Manifest:
+        """Store the backup, and list it."""
+        repository = writer.folder
+        earlier = repository.names()
+        base = _Base.of(repository, earlier[-1]) if earlier else _Base()
+        notes: list[str] = []
+        faults: list[Fault] = []
+        note_unreadable(self._found, faults, strict=False)
+        files = self.log.line_files(notes)
+        notes = [*self.log.lines.notes(), *notes]
+        groups = [group for group in by_partition(files.segments) if not group[0].state]
+        lines = {(one.topic, one.partition): one.line for one in self.log.lines.partitions}
+        partitions = [
+            _Partition(of, lines[of].topic_id, group)
+            for group in groups
+            if (of := group[0].topic_partition) is not None
+        ]
+
+        def store(one: _Partition) -> _Partition:
+            return self._store(one, writer, base)
+
+        each = map(store, partitions) if self._workers == 1 else in_order(store, partitions, self._workers)
+        rows: list[Row] = []
+        for one in each:
+            rows += one.rows
+            faults += one.faults
+            if one.torn_bytes:
+                notes.append(f"{one.of}: {one.torn_bytes} bytes after the last whole batch are not stored")
+        cut = self._cut(notes)
+        for one in partitions:
+            _set_sizes_at_cut(one.rows, cut.ends.get(one.of, NO_BOUND), repository)
+        directories = self._directories(faults)
+        rows += self._directory_rows(directories, partitions, faults)
+        content = written_files(rows)
+        manifest = Manifest(
+            name=self._name(repository),
+            taken_ms=self.taken_ms,
+            finished_ms=time.time_ns() // 1_000_000,
+            kraftlog=version("kraftlog"),
+            cluster_id=next((one.cluster_id for one in directories if one.cluster_id), None),
+            metadata_version=self._metadata_version(),
+            sources=tuple(Source(str(one.path), one.node_id, one.directory_id, one.is_clean) for one in directories),
+            files=len(rows),
+            segments=sum(row["objects"] is not None for row in rows),
+            size=sum(row["size"] for row in rows),
+            stored_size=sum(one.stored_size for one in partitions),
+            files_sha256=hashlib.sha256(content).hexdigest(),
+            ends={one.of: min(cut.ends.get(one.of, NO_BOUND), one.end_offset) for one in partitions},
+            stored_ends={one.of: one.end_offset for one in partitions},
+            notes=tuple(notes),
+            faults=tuple(dict.fromkeys(faults)),
+        )
+        writer.publish(manifest, content)
+        return manifest
+
+    def _name(self, repository: BackupFolder) -> str:
+        """Return the name of the backup: its time, or the next free one."""
+        taken = self.taken_ms
+        there = set(backup_names(repository.path))
+        while (name := backup_name(taken)) in there:
+            taken += 1
+        return name
+
+    def _cut(self, notes: list[str]) -> Cut:
+        """Return the greatest cut of the listed files; what it cannot know is noted."""
+        faults: list[Fault] = []
+        cut = self.log.cut(CutTime(Side.END), faults=faults)
+        notes += [one for one in cut.unknown if one not in notes]
+        if faults:
+            notes.append(f"the cut may lie elsewhere than in the whole log: {faults[0].message}")
+        return cut
+
+    def _metadata_version(self) -> int | None:
+        at = self.log.lines.metadata_image
+        return None if at is None else at.image.metadata_version
+
+    def _store(self, one: _Partition, writer: Writer, base: _Base) -> _Partition:
+        store = SegmentStore(writer, one.folder, base.known, links=self._links, on_progress=self._on_progress)
+        for segment in one.segments:
+            source = source_of(segment.path, segment.size)
+            path = f"{one.of}/{segment.base_offset:020d}.log"
+            before = base.row(path, one.topic_id, source)
+            if before is not None and not self._checksum and _is_unchanged(before, source, segment):
+                one.rows += base.rows_of_segment(path)
+                continue
+            stored = store.store(segment, [] if before is None or self._checksum else before["objects"])
+            one.rows.append(_row(one, path, stored, segment, source))
+            one.faults += stored.faults
+            one.torn_bytes += stored.torn_bytes
+            one.stored_size += stored.stored_size
+            for kind in _BESIDE:
+                if (beside := segment.beside.get(kind)) is not None:
+                    self._small(one, beside, f"{one.of}/{segment.base_offset:020d}.{kind}")
+        folder = one.segments[-1].folder
+        for name in _OF_PARTITION:
+            self._small(one, folder / name, f"{one.of}/{name}")
+        self._last_snapshot(one, folder)
+        if one.of.topic == CLUSTER_METADATA:
+            self._metadata_snapshots(one, folder, store, base)
+        return one
+
+    def _small(self, one: _Partition, path: LogPath, name: str) -> None:
+        """Take a small file into the list, if it is there."""
+        try:
+            content = disk().read_bytes(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError as error:
+            where = f"{path}: {error.strerror or error}"
+            one.faults.append(Fault("unreadable_file", where, topic=one.of.topic, partition=one.of.partition))
+            return
+        one.rows.append(_small_row(name, content, one))
+
+    def _last_snapshot(self, one: _Partition, folder: LogPath) -> None:
+        """Take the producer snapshot at the end of a log that was closed."""
+        there = {row["path"] for row in one.rows}
+        for path in disk().matches(folder, "*.snapshot")[-1:]:
+            if (name := f"{one.of}/{path.name}") not in there:
+                self._small(one, path, name)
+
+    def _metadata_snapshots(self, one: _Partition, folder: LogPath, store: SegmentStore, base: _Base) -> None:
+        """Store the newest snapshot of the metadata log, and the one that it began with."""
+        finished = [path for path in disk().matches(folder, "*.checkpoint") if parse_metadata_snapshot(path.name)]
+        for path in [*finished[-1:], folder / "bootstrap.checkpoint"]:
+            entry = disk().entry(path)
+            if entry is None:
+                continue
+            segment = Segment(folder, path.name, entry.size or 0, None, *one.of, ".checkpoint")
+            stored = store.store(segment, [])
+            one.rows.append(_row(one, f"{one.of}/{path.name}", stored, segment, source_of(path, segment.size)))
+            one.faults += stored.faults
+            one.stored_size += stored.stored_size
+
+    def _directories(self, faults: list[Fault]) -> list[LogDirectory]:
+        each = dict.fromkeys(one.folder.absolute().parent for one in self._found.segments if one.topic_partition)
+        return [one for path in each if (one := LogDirectory.of(path, faults)) is not None]
+
+    def _directory_rows(
+        self, directories: list[LogDirectory], partitions: list[_Partition], faults: list[Fault]
+    ) -> list[Row]:
+        """Return the files of one log directory that stands for all of them."""
+        rows: list[Row] = []
+        for name in _OF_DIRECTORY:
+            offsets: dict[TopicPartition, int] = {}
+            for one in partitions:
+                found = _checkpoint(one.segments[-1].folder.absolute().parent / name, faults)
+                if one.of in found:
+                    offsets[one.of] = found[one.of]
+            if offsets:
+                lines = "".join(f"{topic} {partition} {offset}\n" for (topic, partition), offset in offsets.items())
+                rows.append(_small_row(name, f"0\n{len(offsets)}\n{lines}".encode()))
+        if directories and all(one.is_clean for one in directories):
+            rows.append(_small_row(CLEAN_SHUTDOWN, b""))
+        if len(directories) == 1:
+            path = directories[0].path / META_PROPERTIES
+            if disk().entry(path) is not None:
+                rows.append(_small_row(META_PROPERTIES, disk().read_bytes(path)))
+        elif cluster_id := next((one.cluster_id for one in directories if one.cluster_id), None):
+            rows.append(_small_row(META_PROPERTIES, f"version=1\ncluster.id={cluster_id}\n".encode()))
+        return rows
+
+
+def _checkpoint(path: LogPath, faults: list[Fault]) -> Mapping[tuple[str, int], int]:
+    try:
+        return read_offset_checkpoint(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except CorruptRecordError:
+        return {}  # a fault of the listing
+    except OSError as error:
+        faults.append(Fault("unreadable_file", f"{path}: {error.strerror or error}"))
+        return {}
+
+
+def _is_in(topic: str | None, wanted: set[str] | None) -> bool:
+    return wanted is None or topic in wanted
+
+
+def _of_coordinator(paths: list[Any], storage_options: StorageOptions | None) -> Discovery:
+    return discover(paths, storage_options, lambda topic, _: topic == TRANSACTION_STATE).only(
+        lambda topic, _: topic == TRANSACTION_STATE
+    )
+
+
+class _Base:
+    """The newest backup, as far as the next one builds on it."""
+
+    def __init__(self, rows: Iterable[Row] = ()) -> None:
+        self._rows = {row["path"]: row for row in rows}
+        self.known = {one["name"] for row in self._rows.values() for one in row["objects"] or ()}
+
+    @classmethod
+    def of(cls, repository: BackupFolder, name: str) -> _Base:
+        """Return a backup as the base of the next; one that cannot be read is none."""
+        try:
+            return cls(repository.files(name).to_pylist())
+        except (OSError, RecordError):
+            return cls()
+
+    def row(self, path: str, topic_id: str | None, source: Row | None) -> Row | None:
+        """Return the row of the same file; None if it is not in the backup, or another file now."""
+        row = self._rows.get(path)
+        if row is None or source is None or row["source"] is None or row["topic_id"] != topic_id:
+            return None
+        is_same = all(row["source"][name] == source[name] for name in ("path", "device", "inode"))
+        return row if is_same else None
+
+    def rows_of_segment(self, path: str) -> list[Row]:
+        """Return the rows of a log file and of the files next to it."""
+        stem = path.removesuffix("log")
+        return [self._rows[name] for name in (path, *(stem + kind for kind in _BESIDE)) if name in self._rows]
+
+
+def _is_unchanged(before: Row, source: Row | None, segment: Segment) -> bool:
+    objects = before["objects"]
+    if source is None or source != before["source"] or source["modified_ns"] is None:
+        return False
+    is_whole = is_contiguous(objects) and (end_of(objects[-1]) if objects else 0) == segment.size
+    return is_whole and before["is_closed"] == segment.is_closed
+
+
+def _set_sizes_at_cut(rows: list[Row], end_offset: int, repository: BackupFolder) -> None:
+    """Set which bytes of a partition's files lie before the end of its log at the cut."""
+    logs = [row for row in rows if row["objects"] is not None and row["base_offset"] is not None]
+    for number, row in enumerate(logs):
+        if row["next_offset"] <= end_offset:
+            row["size_at_cut"] = row["size"]
+        elif number and row["base_offset"] >= end_offset:
+            row["size_at_cut"] = None
+        else:
+            row["size_at_cut"] = _size_until(row["objects"], end_offset, repository)
+    for row in rows:
+        parsed = parse_segment_file(row["path"].rpartition("/")[2])
+        if parsed is not None and parsed.kind in _BESIDE:
+            row["size_at_cut"] = row["size"] if parsed.base_offset <= end_offset else None
+
+
+def _size_until(objects: list[Object], end_offset: int, repository: BackupFolder) -> int:
+    """Return the bytes of objects before the first batch at or after an offset."""
+    size = 0
+    for one in objects:
+        if one["next_offset"] > end_offset:
+            file = disk().open(repository.object_path(one["name"]), one["size"])
+            try:
+                for headers in HeaderScan(file).headers():
+                    after = np.flatnonzero(headers["base_offset"] >= end_offset)
+                    if len(after):
+                        return size + int(headers["position"][after[0]])
+            finally:
+                file.close()
+        size += one["size"]
+    return size
+
+
+def _row(one: _Partition, path: str, stored: StoredSegment, segment: Segment, source: Row | None) -> Row:
+    objects: list[Object] = stored.objects
+    return {
+        "path": path,
+        "topic": one.of.topic,
+        "partition": one.of.partition,
+        "topic_id": one.topic_id,
+        "size": stored.size,
+        "size_at_cut": stored.size,
+        "base_offset": segment.base_offset,
+        "next_offset": objects[-1]["next_offset"] if objects and not segment.state else segment.base_offset,
+        "last_epoch": objects[-1]["last_epoch"] if objects else None,
+        "is_closed": segment.is_closed,
+        "objects": objects,
+        "content": None,
+        "gaps": stored.gaps,
+        "source": source,
+    }
+
+
+def _small_row(path: str, content: bytes, one: _Partition | None = None) -> Row:
+    return {
+        "path": path,
+        "topic": one.of.topic if one else None,
+        "partition": one.of.partition if one else None,
+        "topic_id": one.topic_id if one else None,
+        "size": len(content),
+        "size_at_cut": len(content),
+        "base_offset": None,
+        "next_offset": None,
+        "last_epoch": None,
+        "is_closed": None,
+        "objects": None,
+        "content": content,
+        "gaps": None,
+        "source": None,
+    }

@@ -1,0 +1,332 @@
+"""The bytes of a segment as objects of a repository: whole batches whose checksums match."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kraftlog._native.checksum import crc32c
+from kraftlog._native.scanner import header_at
+from kraftlog.backup.backup_folder import PARTITIONS, Temporary, Writer
+from kraftlog.codec.header_scan import HeaderScan, ends
+from kraftlog.codec.headers import Headers, last_offsets
+from kraftlog.disk.disk import ReadableFile, disk
+from kraftlog.disk.remote_path import LogPath
+from kraftlog.errors import Fault, InputError
+from kraftlog.layout.segment import Segment
+from kraftlog.read.segment_end import end_fault
+from kraftlog.read.segment_reader import located
+from kraftlog.types import Buffer
+
+WINDOW_BYTES = 4 << 20
+HEADERS_AT_ONCE = 1 << 12
+
+Object = dict[str, Any]
+"""A row of ``kraftlog.disk.backup_files.OBJECT``."""
+
+
+@dataclass
+class StoredSegment:
+    """The objects of a segment.
+
+    Attributes
+    ----------
+    objects : list of dict
+        In the order of their bytes.
+    stored_size : int
+        Bytes of the objects that were added to the repository.
+    torn_bytes : int
+        Bytes after the last whole batch of a live log.
+    faults : list of Fault
+    """
+
+    objects: list[Object] = field(default_factory=list)
+    stored_size: int = 0
+    torn_bytes: int = 0
+    faults: list[Fault] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all objects."""
+        return sum(one["size"] for one in self.objects)
+
+    @property
+    def gaps(self) -> list[dict[str, int]]:
+        """Offsets between objects, which are damaged in the source."""
+        pairs = zip(self.objects, self.objects[1:], strict=False)
+        found = [(one["next_offset"], after["base_offset"]) for one, after in pairs]
+        return [{"start_offset": start, "end_offset": end} for start, end in found if start < end]
+
+
+class SegmentStore:
+    """Stores segments of one partition.
+
+    Parameters
+    ----------
+    writer : Writer
+    folder : str
+        Name of the partition's folder in the repository.
+    known : set of str
+        Objects of listed backups, which are not written again.
+    links : bool
+        Whether to store closed segments as hard links, where that is possible.
+    on_progress : callable, optional
+        Called with numbers of bytes that were read.
+    """
+
+    def __init__(
+        self,
+        writer: Writer,
+        folder: str,
+        known: set[str],
+        *,
+        links: bool = False,
+        on_progress: Callable[[int], None] | None = None,
+    ) -> None:
+        self._writer = writer
+        self._folder = folder
+        self._known = known
+        self._links = links
+        self._on_progress = on_progress
+
+    def store(self, segment: Segment, before: list[Object]) -> StoredSegment:
+        """Store what earlier backups do not have of a segment.
+
+        Parameters
+        ----------
+        segment : Segment
+        before : list of dict
+            Objects of the same file in an earlier backup; they are kept if the file still has their last batch.
+        """
+        faults: list[Fault] = []
+        size = segment.size
+        while True:
+            stored = StoredSegment(faults=faults)
+            try:
+                file = disk().open(segment.path, size)
+            except OSError as error:
+                faults.append(_unreadable(segment, 0, error))
+                return stored
+            try:
+                if before and is_contiguous(before) and _has_last_batch(file, before[-1]):
+                    stored.objects += before
+                return self._store(segment, file, stored)
+            except InputError as error:  # what comes before is stored
+                faults.append(_unreadable(segment, error.position, error))
+                size = min(error.position, size - 1)
+            finally:
+                file.close()
+
+    def _store(self, segment: Segment, file: ReadableFile, stored: StoredSegment) -> StoredSegment:
+        start = end_of(stored.objects[-1]) if stored.objects else 0
+        scan = HeaderScan(file, start, check_crc=True)
+        run: _Run | None = None
+        try:
+            for headers in scan.headers(HEADERS_AT_ONCE):
+                for sound in _sound_runs(headers):
+                    if run is None or run.end != sound["position"][0]:
+                        if run is not None:
+                            self._finish(segment, file, run, stored)
+                        run = self._new_run(int(sound["position"][0]))
+                    run.add(file, sound)
+                if self._on_progress is not None:
+                    self._on_progress(int(ends(headers)[-1] - headers["position"][0]))
+            if run is not None:
+                self._finish(segment, file, run, stored)
+        except BaseException:
+            if run is not None and run.temporary is not None:
+                run.temporary.drop()
+            raise
+        if file.size < segment.size:  # the fault of what cannot be read is known
+            return stored
+        stored.faults += [located(segment, fault) for fault in scan.faults]
+        missing = end_fault(segment, scan, scan.faults, file)
+        if missing is not None:
+            stored.faults.append(missing)
+        elif scan.torn_at >= 0:
+            stored.torn_bytes = file.size - scan.torn_at
+        return stored
+
+    def _new_run(self, start: int) -> _Run:
+        return _Run(start, None if self._links else self._writer.temporary(self._folder))
+
+    def _finish(self, segment: Segment, file: ReadableFile, run: _Run, stored: StoredSegment) -> None:
+        """Name an object by its content and keep it, unless an earlier backup has it."""
+        digest = run.digest.hexdigest()
+        name = f"{PARTITIONS}/{self._folder}/{run.base_offset:020d}-{digest}.log"
+        if name in self._known:
+            if run.temporary is not None:
+                run.temporary.drop()
+        elif run.temporary is not None:
+            self._writer.keep(run.temporary, name)
+            stored.stored_size += run.end - run.start
+        else:
+            self._copy(segment, file, run, name)
+            stored.stored_size += run.end - run.start
+        stored.objects.append(run.object(name, digest))
+
+    def _copy(self, segment: Segment, file: ReadableFile, run: _Run, name: str) -> None:
+        """Store an object from a second reading of its bytes, or as a link."""
+        is_whole = segment.is_closed and run.start == 0 and run.end == segment.size
+        if self._links and is_whole and isinstance(segment.path, Path):
+            with suppress(OSError):
+                return self._writer.link(segment.path, name)
+        temporary = self._writer.temporary(self._folder)
+        if temporary is None:
+            return self._writer.put(name, lambda: _same(file, run))
+        try:
+            for piece in _same(file, run):
+                temporary.file.append(piece)
+        except BaseException:
+            temporary.drop()
+            raise
+        return self._writer.keep(temporary, name)
+
+
+class _Run:
+    """Contiguous batches that become one object.
+
+    Parameters
+    ----------
+    start : int
+        Position of the first one in the file.
+    temporary : Temporary, optional
+        Receives the bytes; without it they are only read.
+    """
+
+    def __init__(self, start: int, temporary: Temporary | None) -> None:
+        self.start = self.end = start
+        self.temporary = temporary
+        self.digest = hashlib.sha256()
+        self.crc = 0
+        self.base_offset = -1
+        self._last: np.void | None = None
+        self._next_offset = -1
+
+    def add(self, file: ReadableFile, headers: Headers) -> None:
+        """Take the next batches."""
+        if self.base_offset < 0:
+            self.base_offset = int(headers["base_offset"][0])
+        end = int(ends(headers)[-1])
+        for data in windows(file, self.end, end):
+            self.digest.update(data)
+            self.crc = crc32c(data, self.crc)
+            if self.temporary is not None:
+                self.temporary.file.append(data)
+        self.end = end
+        self._last = headers[-1]
+        self._next_offset = int(last_offsets(headers[-1:])[0]) + 1
+
+    def object(self, name: str, digest: str) -> Object:
+        """Return the row of the object."""
+        assert self._last is not None
+        return {
+            "name": name,
+            "size": self.end - self.start,
+            "sha256": digest,
+            "crc32c": self.crc,
+            "source_position": self.start,
+            "base_offset": self.base_offset,
+            "next_offset": self._next_offset,
+            "last_epoch": int(self._last["partition_leader_epoch"]),
+            "last_batch_position": int(self._last["position"]) - self.start,
+            "last_batch_offset": int(self._last["base_offset"]),
+            "last_batch_crc": int(self._last["crc"]),
+        }
+
+
+def windows(file: ReadableFile, start: int, end: int) -> Iterator[bytes]:
+    """Return the bytes [start, end) of a file in windows.
+
+    Raises
+    ------
+    InputError
+        When they cannot be read.
+    """
+    for at in range(start, end, WINDOW_BYTES):
+        try:
+            yield file.read(at, min(at + WINDOW_BYTES, end))
+        except OSError as error:
+            raise InputError(error, at) from error
+
+
+def _same(file: ReadableFile, run: _Run) -> Iterator[Buffer]:
+    """Return the bytes of a run again.
+
+    Raises
+    ------
+    InputError
+        When they are not the same: the file was changed between both readings.
+    """
+    crc = 0
+    for data in windows(file, run.start, run.end):
+        crc = crc32c(data, crc)
+        yield data
+    if crc != run.crc:
+        raise InputError(OSError("the file was changed while it was read"), run.start)
+
+
+def _sound_runs(headers: Headers) -> Iterator[Headers]:
+    """Return contiguous batches with matching checksums."""
+    is_sound = headers["crc_ok"] == 1
+    if not is_sound.any():
+        return
+    is_next = np.zeros(len(headers), bool)
+    is_next[1:] = is_sound[:-1] & (headers["position"][1:] == ends(headers)[:-1])
+    first = np.flatnonzero(is_sound & ~is_next)
+    for number, start in enumerate(first):
+        behind = int(first[number + 1]) if number + 1 < len(first) else len(headers)
+        some = headers[start:behind]
+        yield some[is_sound[start:behind]]
+
+
+def end_of(one: Object) -> int:
+    """Return the position in the source file at which an object ends."""
+    end: int = one["source_position"] + one["size"]
+    return end
+
+
+def is_contiguous(objects: list[Object]) -> bool:
+    """Whether objects are the file from its first byte on, without damage in between."""
+    starts = [one["source_position"] for one in objects]
+    return starts == [0, *map(end_of, objects)][: len(objects)]
+
+
+def _has_last_batch(file: ReadableFile, last: Object) -> bool:
+    """Whether a file still has the last batch of an object, and so all that comes before it."""
+    position = last["source_position"] + last["last_batch_position"]
+    if end_of(last) > file.size:
+        return False
+    try:
+        headers = header_at(file, position)
+    except OSError:
+        return False
+    if len(headers) != 1 or int(ends(headers)[0]) != end_of(last):
+        return False
+    found = (headers["base_offset"][0], headers["partition_leader_epoch"][0], headers["crc"][0])
+    return tuple(map(int, found)) == (last["last_batch_offset"], last["last_epoch"], last["last_batch_crc"])
+
+
+def _unreadable(segment: Segment, position: int, error: OSError) -> Fault:
+    size = max(segment.size - position, 0)
+    return located(segment, Fault("unreadable_file", error.strerror or str(error), position or None, size))
+
+
+def source_of(path: LogPath, size: int) -> dict[str, Any] | None:
+    """Return what shows whether a file has changed, at a size from its listing; None if that cannot be told."""
+    state = disk().state(path)
+    if state is None:
+        return None
+    return {
+        "path": str(path),
+        "size": size,
+        "modified_ns": state.modified_ns if state.size == size else None,
+        "device": state.device,
+        "inode": state.inode,
+    }
