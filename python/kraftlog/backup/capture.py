@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
 from importlib.metadata import version
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 from kraftlog.backup.backup_folder import BackupFolder, Writer
 from kraftlog.backup.stored_segment import Object, SegmentStore, StoredSegment, end_of, is_contiguous, source_of
 from kraftlog.codec.header_scan import HeaderScan
+from kraftlog.codec.headers import Headers
 from kraftlog.codec.options import NO_BOUND
 from kraftlog.disk.backup_files import written_files
 from kraftlog.disk.disk import disk
@@ -35,8 +37,12 @@ from kraftlog.layout.discover import Discovery, discover
 from kraftlog.layout.log_directory import LogDirectory
 from kraftlog.layout.names import PARTITION_METADATA, parse_metadata_snapshot, parse_segment_file
 from kraftlog.layout.segment import Segment
+from kraftlog.read.log_pass import Pass
 from kraftlog.read.partitions import by_partition
+from kraftlog.read.segment_reader import segment_headers
+from kraftlog.tables.cut import end_cut
 from kraftlog.tables.log import Log
+from kraftlog.tables.transactions import TransactionsOfLog
 from kraftlog.tables.unread_files import note_unreadable
 from kraftlog.topics import CLUSTER_METADATA, TRANSACTION_STATE, TopicPartition
 from kraftlog.transactions.cut import Cut, CutTime, Side
@@ -51,7 +57,7 @@ Row = dict[str, Any]
 
 @dataclass
 class _Partition:
-    """What is stored of one partition."""
+    """What is stored of one partition; ``is_read`` if all its batches were read."""
 
     of: TopicPartition
     topic_id: str | None
@@ -59,6 +65,8 @@ class _Partition:
     rows: list[Row] = field(default_factory=list)
     stored_size: int = 0
     torn_bytes: int = 0
+    is_read: bool = False
+    commits_from: list[Segment] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
 
     @property
@@ -102,7 +110,8 @@ class Capture:
         self._workers = workers
         self._on_progress = on_progress
         self.taken_ms = time.time_ns() // 1_000_000
-        wanted = None if topics is None else {*topics}
+        self._topics = wanted = None if topics is None else {*topics}
+        self._logs = TransactionsOfLog()
         # Kafka writes what a transaction will do to __transaction_state before it does it. That topic is listed last,
         # so that a marker that was listed has its transaction there. (KIP-98)
         self._found = discover(
@@ -150,7 +159,7 @@ class Capture:
             faults += one.faults
             if one.torn_bytes:
                 notes.append(f"{one.of}: {one.torn_bytes} bytes after the last whole batch are not stored")
-        cut = self._cut(notes)
+        cut = self._cut(partitions, base, notes)
         for one in partitions:
             _set_sizes_at_cut(one.rows, cut.ends.get(one.of, NO_BOUND), repository)
         directories = self._directories(faults)
@@ -171,6 +180,8 @@ class Capture:
             files_sha256=hashlib.sha256(content).hexdigest(),
             ends={one.of: min(cut.ends.get(one.of, NO_BOUND), one.end_offset) for one in partitions},
             stored_ends={one.of: one.end_offset for one in partitions},
+            open_from=cut.open_from,
+            topics=None if self._topics is None else tuple(sorted(self._topics)),
             notes=tuple(notes),
             faults=tuple(dict.fromkeys(faults)),
         )
@@ -185,10 +196,24 @@ class Capture:
             taken += 1
         return name
 
-    def _cut(self, notes: list[str]) -> Cut:
-        """Return the greatest cut of the listed files; what it cannot know is noted."""
-        faults: list[Fault] = []
-        cut = self.log.cut(CutTime(Side.END), faults=faults)
+    def _cut(self, partitions: list[_Partition], base: _Base, notes: list[str]) -> Cut:
+        """Return the greatest cut of the stored logs; what it cannot know is noted.
+
+        Only the batches after the cut of the earlier backup are looked at, unless a log was truncated before that cut,
+        or the partitions are others.
+        """
+        parts = [one for one in partitions if one.of.topic != CLUSTER_METADATA]
+        is_whole = all(one.is_read for one in parts)
+        continues = base.has_same(self._topics, [one.of for one in parts]) and all(map(base.is_continued_by, parts))
+        if not is_whole and not continues:
+            faults: list[Fault] = []
+            cut = self.log.cut(CutTime(Side.END), faults=faults)
+        else:
+            read = Pass()
+            ends = {one.of: one.end_offset for one in parts}
+            commits_from = [segment for one in parts for segment in one.commits_from]
+            cut = end_cut(self._found, self._logs, ends, commits_from, read, None if is_whole else base.ends)
+            faults = read.faults
         notes += [one for one in cut.unknown if one not in notes]
         if faults:
             notes.append(f"the cut may lie elsewhere than in the whole log: {faults[0].message}")
@@ -199,15 +224,29 @@ class Capture:
         return None if at is None else at.image.metadata_version
 
     def _store(self, one: _Partition, writer: Writer, base: _Base) -> _Partition:
-        store = SegmentStore(writer, one.folder, base.known, links=self._links, on_progress=self._on_progress)
-        for segment in one.segments:
-            source = source_of(segment.path, segment.size)
-            path = f"{one.of}/{segment.base_offset:020d}.log"
-            before = base.row(path, one.topic_id, source)
-            if before is not None and not self._checksum and _is_unchanged(before, source, segment):
+        """Store a partition, and take the headers of its new batches for the cut."""
+        sources = [source_of(segment.path, segment.size) for segment in one.segments]
+        paths = [f"{one.of}/{segment.base_offset:020d}.log" for segment in one.segments]
+        before = [base.row(path, one.topic_id, source) for path, source in zip(paths, sources, strict=True)]
+        states = list(zip(one.segments, paths, sources, before, strict=True))
+        unchanged = [not self._checksum and _is_unchanged(row, source, segment) for segment, _, source, row in states]
+        observed = _Observed(self._logs, base.open_from(one))
+        store = SegmentStore(
+            *(writer, one.folder, base.known),
+            links=self._links,
+            observe=observed.add,
+            on_progress=self._on_progress,
+        )
+        one.is_read = observed.is_whole
+        for (segment, path, source, row), is_same in zip(states, unchanged, strict=True):
+            seen = observed.begin(segment)
+            if is_same and row is not None:
+                observed.add_known(seen, row["objects"])
                 one.rows += base.rows_of_segment(path)
                 continue
-            stored = store.store(segment, [] if before is None or self._checksum else before["objects"])
+            objects = [] if row is None or self._checksum else row["objects"]
+            stored = store.store(seen, objects, partial(observed.add_known, seen, objects))
+            observed.end(seen, stored.faults)
             one.rows.append(_row(one, path, stored, segment, source))
             one.faults += stored.faults
             one.torn_bytes += stored.torn_bytes
@@ -215,12 +254,16 @@ class Capture:
             for kind in _BESIDE:
                 if (beside := segment.beside.get(kind)) is not None:
                     self._small(one, beside, f"{one.of}/{segment.base_offset:020d}.{kind}")
+        one.commits_from = observed.segments
+        if all(unchanged) and base.segments_of(one) == set(paths):
+            one.rows = base.rows_of(one)
+            return one
         folder = one.segments[-1].folder
         for name in _OF_PARTITION:
             self._small(one, folder / name, f"{one.of}/{name}")
         self._last_snapshot(one, folder)
         if one.of.topic == CLUSTER_METADATA:
-            self._metadata_snapshots(one, folder, store, base)
+            self._metadata_snapshots(one, folder, store)
         return one
 
     def _small(self, one: _Partition, path: LogPath, name: str) -> None:
@@ -242,7 +285,7 @@ class Capture:
             if (name := f"{one.of}/{path.name}") not in there:
                 self._small(one, path, name)
 
-    def _metadata_snapshots(self, one: _Partition, folder: LogPath, store: SegmentStore, base: _Base) -> None:
+    def _metadata_snapshots(self, one: _Partition, folder: LogPath, store: SegmentStore) -> None:
         """Store the newest snapshot of the metadata log, and the one that it began with."""
         finished = [path for path in disk().matches(folder, "*.checkpoint") if parse_metadata_snapshot(path.name)]
         for path in [*finished[-1:], folder / "bootstrap.checkpoint"]:
@@ -264,10 +307,11 @@ class Capture:
     ) -> list[Row]:
         """Return the files of one log directory that stands for all of them."""
         rows: list[Row] = []
+        checkpoint = lru_cache(maxsize=None)(lambda path: _checkpoint(path, faults))
         for name in _OF_DIRECTORY:
             offsets: dict[TopicPartition, int] = {}
             for one in partitions:
-                found = _checkpoint(one.segments[-1].folder.absolute().parent / name, faults)
+                found = checkpoint(one.segments[-1].folder.absolute().parent / name)
                 if one.of in found:
                     offsets[one.of] = found[one.of]
             if offsets:
@@ -296,6 +340,12 @@ def _checkpoint(path: LogPath, faults: list[Fault]) -> Mapping[tuple[str, int], 
         return {}
 
 
+def leader_epochs_of(content: bytes) -> list[tuple[int, int]]:
+    """Return the entries of ``leader-epoch-checkpoint`` that are numbers."""
+    words = [line.split() for line in content.decode(errors="replace").splitlines()[2:]]
+    return [(int(one[0]), int(one[1])) for one in words if len(one) == 2 and all(word.isdecimal() for word in one)]
+
+
 def _is_in(topic: str | None, wanted: set[str] | None) -> bool:
     return wanted is None or topic in wanted
 
@@ -306,20 +356,114 @@ def _of_coordinator(paths: list[Any], storage_options: StorageOptions | None) ->
     )
 
 
+class _Observed:
+    """The headers of one partition, as far as the cut needs them.
+
+    Parameters
+    ----------
+    logs : TransactionsOfLog
+    start_offset : int or None
+        Batches before it are not needed; None if all are.
+    """
+
+    def __init__(self, logs: TransactionsOfLog, start_offset: int | None) -> None:
+        self._logs = logs
+        self._start_offset = start_offset
+        self.segments: list[Segment] = []
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all batches are needed."""
+        return self._start_offset is None
+
+    def begin(self, segment: Segment) -> Segment:
+        """Return the segment as it is read from its first needed batch on, at which no transaction is open."""
+        return segment if self.is_whole else replace(segment, kinds_beside=())
+
+    def add(self, segment: Segment, headers: Headers) -> None:
+        """Take the next headers."""
+        if segment.topic == CLUSTER_METADATA:
+            return
+        if self._start_offset is not None:
+            headers = headers[headers["base_offset"] >= self._start_offset]
+            if not len(headers):
+                return
+        if not self.segments or self.segments[-1] is not segment:
+            self.segments.append(segment)
+            self._logs.observe(segment, [], None)
+        self._logs.observe(segment, [], headers)
+
+    def add_known(self, segment: Segment, objects: list[Object]) -> None:
+        """Read the needed headers of batches that an earlier backup has."""
+        if self._start_offset is None or segment.topic == CLUSTER_METADATA:
+            return
+        needed = [one for one in objects if one["next_offset"] > self._start_offset]
+        if needed:
+            end = end_of(needed[-1])
+            for headers in segment_headers(segment, [], start=needed[0]["source_position"], end=end):
+                self.add(segment, headers)
+
+    def end(self, segment: Segment, faults: list[Fault]) -> None:
+        """Take the faults of a segment."""
+        if self.segments and self.segments[-1] is segment:
+            self._logs.observe(segment, faults, None)
+
+
 class _Base:
     """The newest backup, as far as the next one builds on it."""
 
-    def __init__(self, rows: Iterable[Row] = ()) -> None:
+    def __init__(self, manifest: Manifest | None = None, rows: Iterable[Row] = ()) -> None:
+        self._manifest = manifest
         self._rows = {row["path"]: row for row in rows}
         self.known = {one["name"] for row in self._rows.values() for one in row["objects"] or ()}
+        self._of: dict[tuple[str, int], list[Row]] = {}
+        for row in self._rows.values():
+            if row["topic"] is not None:
+                self._of.setdefault((row["topic"], row["partition"]), []).append(row)
 
     @classmethod
     def of(cls, repository: BackupFolder, name: str) -> _Base:
         """Return a backup as the base of the next; one that cannot be read is none."""
         try:
-            return cls(repository.files(name).to_pylist())
+            return cls(repository.manifest(name), repository.files(name).to_pylist())
         except (OSError, RecordError):
             return cls()
+
+    @property
+    def ends(self) -> Mapping[TopicPartition, int]:
+        """The cut."""
+        return {} if self._manifest is None else self._manifest.ends
+
+    def open_from(self, one: _Partition) -> int | None:
+        """Return the offset from which on the next cut needs the log of a partition; None if it needs all."""
+        if self._manifest is None or one.of not in self.ends:
+            return None
+        return min(self.ends[one.of], self._manifest.open_from.get(one.of, self.ends[one.of]))
+
+    def has_same(self, topics: set[str] | None, partitions: list[TopicPartition]) -> bool:
+        """Whether it was asked for the same topics, and has all partitions."""
+        if self._manifest is None:
+            return False
+        asked = None if topics is None else tuple(sorted(topics))
+        return self._manifest.topics == asked and all(of in self.ends for of in partitions)
+
+    def is_continued_by(self, one: _Partition) -> bool:
+        """Whether a log has all that it had: its last leader epoch then has not ended before (KIP-101)."""
+        rows = [row for row in self._of.get(one.of, ()) if row["objects"]]
+        if self._manifest is None or not rows or rows[0]["topic_id"] != one.topic_id:
+            return self._manifest is not None and not rows and self._manifest.stored_ends.get(one.of) == 0
+        stored_end, last_epoch = self._manifest.stored_ends[one.of], max(row["last_epoch"] for row in rows)
+        checkpoint = next((row["content"] for row in one.rows if row["path"].endswith(LEADER_EPOCHS)), b"")
+        later = [offset for epoch, offset in leader_epochs_of(checkpoint) if epoch > last_epoch]
+        return one.end_offset >= stored_end and min(later, default=stored_end) >= stored_end
+
+    def rows_of(self, one: _Partition) -> list[Row]:
+        """Return all rows of a partition."""
+        return self._of.get(one.of, [])
+
+    def segments_of(self, one: _Partition) -> set[str]:
+        """Return the paths of the log files of a partition."""
+        return {row["path"] for row in self.rows_of(one) if row["path"].endswith(".log")}
 
     def row(self, path: str, topic_id: str | None, source: Row | None) -> Row | None:
         """Return the row of the same file; None if it is not in the backup, or another file now."""
@@ -335,7 +479,9 @@ class _Base:
         return [self._rows[name] for name in (path, *(stem + kind for kind in _BESIDE)) if name in self._rows]
 
 
-def _is_unchanged(before: Row, source: Row | None, segment: Segment) -> bool:
+def _is_unchanged(before: Row | None, source: Row | None, segment: Segment) -> bool:
+    if before is None:
+        return False
     objects = before["objects"]
     if source is None or source != before["source"] or source["modified_ns"] is None:
         return False

@@ -76,6 +76,8 @@ class SegmentStore:
         Objects of listed backups, which are not written again.
     links : bool
         Whether to store closed segments as hard links, where that is possible.
+    observe : callable
+        Called with each segment and the headers of its batches that were read.
     on_progress : callable, optional
         Called with numbers of bytes that were read.
     """
@@ -87,15 +89,20 @@ class SegmentStore:
         known: set[str],
         *,
         links: bool = False,
+        observe: Callable[[Segment, Headers], None] = lambda *_: None,
         on_progress: Callable[[int], None] | None = None,
     ) -> None:
         self._writer = writer
         self._folder = folder
         self._known = known
         self._links = links
+        self._observe = observe
+        self._observes = True
         self._on_progress = on_progress
 
-    def store(self, segment: Segment, before: list[Object]) -> StoredSegment:
+    def store(
+        self, segment: Segment, before: list[Object], on_continued: Callable[[], None] = lambda: None
+    ) -> StoredSegment:
         """Store what earlier backups do not have of a segment.
 
         Parameters
@@ -103,9 +110,12 @@ class SegmentStore:
         segment : Segment
         before : list of dict
             Objects of the same file in an earlier backup; they are kept if the file still has their last batch.
+        on_continued : callable
+            Called before later batches are read, if they are kept.
         """
         faults: list[Fault] = []
         size = segment.size
+        self._observes = True
         while True:
             stored = StoredSegment(faults=faults)
             try:
@@ -116,9 +126,12 @@ class SegmentStore:
             try:
                 if before and is_contiguous(before) and _has_last_batch(file, before[-1]):
                     stored.objects += before
+                    if self._observes:
+                        on_continued()
                 return self._store(segment, file, stored)
             except InputError as error:  # what comes before is stored
                 faults.append(_unreadable(segment, error.position, error))
+                self._observes = False
                 size = min(error.position, size - 1)
             finally:
                 file.close()
@@ -129,6 +142,8 @@ class SegmentStore:
         run: _Run | None = None
         try:
             for headers in scan.headers(HEADERS_AT_ONCE):
+                if self._observes:
+                    self._observe(segment, headers)
                 for sound in _sound_runs(headers):
                     if run is None or run.end != sound["position"][0]:
                         if run is not None:

@@ -20,6 +20,7 @@ from kraftlog.topics import CLUSTER_METADATA, TopicPartition
 
 FORMAT, VERSION = "kraftlog-backup", 1
 
+_OFFSETS = ("ends", "stored_ends", "open_from")  # by partition
 _NAME = re.compile(r"[0-9]{8}T[0-9]{6}\.[0-9]{3}Z")
 
 
@@ -81,6 +82,10 @@ class Manifest:
         The cut: the offset at which each partition ends, so that no transaction is torn.
     stored_ends : mapping of TopicPartition to int
         The end of the stored log of each partition.
+    open_from : mapping of TopicPartition to int
+        The first offset of transactions that are open at the cut, of partitions that have some.
+    topics : tuple of str or None
+        The topics that were asked for; None for all.
     notes : tuple of str
         Notes on the choice of replicas, on torn tails, and on what the cut cannot know.
     faults : tuple of Fault
@@ -101,13 +106,15 @@ class Manifest:
     files_sha256: str
     ends: Mapping[TopicPartition, int] = field(default_factory=dict)
     stored_ends: Mapping[TopicPartition, int] = field(default_factory=dict)
+    open_from: Mapping[TopicPartition, int] = field(default_factory=dict)
+    topics: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()
     faults: tuple[Fault, ...] = ()
 
     def to_json(self) -> bytes:
         """Return the manifest as JSON that has its own checksum."""
         rows = asdict(self)
-        rows |= {name: _by_topic(rows[name]) for name in ("ends", "stored_ends")}
+        rows |= {name: _by_topic(rows[name]) for name in _OFFSETS}
         content = {"format": FORMAT, "version": VERSION, **rows}
         return json.dumps({**content, "sha256": _digest(content)}, indent=1).encode()
 
@@ -130,9 +137,10 @@ class Manifest:
                 raise ValueError(f"expected version {VERSION}, found {version}; a newer release reads it")
             if _digest({"format": FORMAT, "version": version, **content}) != checksum:
                 raise ValueError("its checksum does not match")
-            ends = {name: _partitions(content.pop(name)) for name in ("ends", "stored_ends")}
+            ends = {name: _partitions(content.pop(name)) for name in _OFFSETS}
             sources = tuple(Source(**one) for one in content.pop("sources"))
             faults = tuple(Fault(**one) for one in content.pop("faults"))
+            content["topics"] = None if content["topics"] is None else tuple(content["topics"])
             return cls(**{**content, **ends, "sources": sources, "faults": faults, "notes": tuple(content["notes"])})
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise CorruptRecordError(f"{path}: expected the manifest of a backup, found: {error}") from None
@@ -195,7 +203,7 @@ def backup_path(path: object, storage_options: StorageOptions | None = None) -> 
     Parameters
     ----------
     path : object
-        ``REPOSITORY``, which is its newest backup; ``REPOSITORY@NAME``; or ``REPOSITORY@TIME``, which is the first
+        ``REPOSITORY@NAME``; or ``REPOSITORY@TIME``, which is the first
         backup taken at or after the time, read up to the time. A folder or file in the backup can follow.
     storage_options : mapping, optional
 
@@ -206,19 +214,33 @@ def backup_path(path: object, storage_options: StorageOptions | None = None) -> 
     """
     if isinstance(path, BackupPath):
         return path
-    where = log_path(path, storage_options)
     text = str(path)
     for found in re.finditer("@", text) if isinstance(path, str | Path) else ():  # a folder's name may have one, too
         name, _, key = text[found.end() :].partition("/")
         repository = log_path(text[: found.start()], storage_options) if found.start() else None
         if name and repository is not None and not _is_above(repository) and is_repository(repository):
             return _backup_at(repository, name, key)
-    if not is_repository(where):
-        return None
-    names = backup_names(where)
+    return None
+
+
+def newest_backup(repository: LogPath) -> BackupPath:
+    """Return the newest backup in a repository.
+
+    Raises
+    ------
+    ValueError
+        When it has none.
+    """
+    names = backup_names(repository)
     if not names:
-        raise ValueError(f"{where}: the repository has no backup yet")
-    return BackupPath.of(where, names[-1])
+        raise ValueError(f"{repository}: the repository has no backup yet")
+    return BackupPath.of(repository, names[-1])
+
+
+def resolved(path: object) -> LogPath:
+    """Return the path that a user names: of a backup, where it names a repository, or as it is."""
+    where = backup_path(path) or log_path(path)
+    return newest_backup(where) if not isinstance(where, BackupPath) and is_repository(where) else where
 
 
 def _is_above(path: LogPath) -> bool:

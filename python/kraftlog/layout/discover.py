@@ -9,12 +9,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
-from kraftlog.disk.backup_path import BackupPath
+from kraftlog.disk.backup_path import MARKER, BackupPath
 from kraftlog.disk.disk import disk
+from kraftlog.disk.entries import Entry
 from kraftlog.disk.remote_path import AnyPath, LogPath, RemotePath, StorageOptions, log_path
 from kraftlog.errors import Fault
 from kraftlog.layout import names
-from kraftlog.layout.backups import at_cut, backup_path, read_manifest
+from kraftlog.layout.backups import at_cut, backup_path, newest_backup, read_manifest
 from kraftlog.layout.checkpointed_offsets import CheckpointedOffsets, Checkpoints
 from kraftlog.layout.identity import Identity
 from kraftlog.layout.listing import IsWanted, Listing, local_matches
@@ -171,15 +172,21 @@ def discover(
     if len(expanded) > 1:
         expanded = list({path.resolve(): path for path in reversed(expanded)}.values())[::-1]
     has_folders = False
-    for path in expanded:
+    backups: dict[BackupPath, None] = {}
+    for named in expanded:
+        path = named
         if listing.is_dir(path):
             has_folders = True
+            if not isinstance(path, BackupPath) and any(one.name == MARKER for one in _entries(path, listing)):
+                path = newest_backup(path)
+            if isinstance(path, BackupPath):
+                backups[replace(path, key="")] = None
             _discover_folder(path, listing, checkpoints, is_listed, discovery)
         else:
             _discover_file(path, listing, checkpoints, discovery)
     if len(discovery.unread) == len(expanded) > 0 and not (tiers or has_folders):
         raise ValueError(_no_log(discovery.unread[0]))
-    for backup in dict.fromkeys(replace(path, key="") for path in expanded if isinstance(path, BackupPath)):
+    for backup in backups:
         discovery.faults += read_manifest(backup.repository, backup.backup).faults
         if backup.until is not None:
             discovery.cut = CutTime(Side.AT_OR_BEFORE, backup.until)
@@ -194,6 +201,14 @@ def discover(
             counted = [one for one in discovery.segments if is_listed(one.topic, one.partition)]
             discovery = discovery.without(identity.others(counted, discovery.unread))
     return discovery
+
+
+def _entries(folder: LogPath, listing: Listing) -> list[Entry]:
+    """Return the entries of a folder; none if it cannot be listed, which who lists it next reports."""
+    try:
+        return listing.entries(folder)
+    except OSError:
+        return []
 
 
 def each_path(paths: LogPaths) -> list[AnyPath | RemoteTier | Identity | CutTime]:

@@ -12,8 +12,9 @@ from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.codec.headers import Headers, last_offsets
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.disk.disk import disk
-from kraftlog.disk.remote_path import LogPath, log_path
+from kraftlog.disk.remote_path import LogPath
 from kraftlog.layout import names
+from kraftlog.layout.backups import resolved
 from kraftlog.layout.discover import discover
 from kraftlog.layout.segment import Segment
 from kraftlog.messages.arrow_types import UUID_BINARY
@@ -82,10 +83,10 @@ class MetadataLog:
         ValueError
             When there is no metadata log, or more than one.
         """
-        where = log_path(path)
+        where = resolved(path)
         entry = disk().entry(where)
         if entry is not None and entry.is_file:
-            segments = discover(path).segments
+            segments = discover(where).segments
             others = {segment.topic for segment in segments if format_of_topic(segment.topic or "")} - {
                 CLUSTER_METADATA
             }
@@ -98,7 +99,7 @@ class MetadataLog:
             # Kafka also starts from a snapshot without a log
             if latest is not None and not disk().matches(folder, "*.log"):
                 return cls(discover(latest).segments)
-        discovery = discover(path)
+        discovery = discover(where)
         segments = [one for one in discovery.segments if is_metadata(one)]
         if not segments:
             denied = [f"; {item.name}: {item.reason}" for item in discovery.unread if item.is_fault]

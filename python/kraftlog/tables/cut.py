@@ -26,8 +26,8 @@ from kraftlog.tables.transactions import (
     transactional_commits,
 )
 from kraftlog.topics import TopicPartition
-from kraftlog.transactions.cut import Cut, CutTime, Side, WholeTransaction, greatest_cut, least_cut
-from kraftlog.transactions.transaction import PARTITION, Transaction
+from kraftlog.transactions.cut import Cut, CutTime, Offsets, Side, WholeTransaction, greatest_cut, least_cut
+from kraftlog.transactions.transaction import PARTITION, CoordinatorTransaction, Transaction
 
 
 class _Frontier:
@@ -109,13 +109,7 @@ def find_cut(
         start = log_start_offset(group, ReadOptions())
         frontier = frontiers[of] = _Frontier(time.timestamp, start, keeps_ends=keeps_ends)
         logs.read(group, read, also=frontier.add)
-    each = [one for some in logs.transactions(known) for one in some]
-    alone = sum(one.identified_by == PARTITION and len(one.parts) > 0 for one in each)
-    if alone and len(frontiers) > 1:
-        read.notes.append(
-            f"{alone} transaction{'s are' if alone > 1 else ' is'} known by partition only, since "
-            "__transaction_state does not reach so far back: the cut may tear them"
-        )
+    each = _transactions(logs, known, read.notes)
     whole = [WholeTransaction.of(one, _committed(one, commits)) for one in each]
     log_ends = {of: one.end_offset for of, one in frontiers.items()}
     if time.side is Side.END:
@@ -125,6 +119,64 @@ def find_cut(
         return Cut(greatest_cut(asked, whole), asked)
     asked = {of: max(one.end_not_later, asked[of]) for of, one in frontiers.items()}
     return Cut(least_cut(asked, log_ends, whole, lambda of, offset: frontiers[of].batch_end(offset)), asked)
+
+
+def end_cut(
+    found: Discovery,
+    logs: TransactionsOfLog,
+    log_ends: Offsets,
+    commits_from: Iterable[Segment],
+    read: Pass,
+    earlier: Offsets | None = None,
+) -> Cut:
+    """Return the greatest cut of logs whose headers were read already.
+
+    Parameters
+    ----------
+    found : Discovery
+        All replicas, as for ``find_cut``.
+    logs : TransactionsOfLog
+        The headers of all batches; or of those after an earlier cut, and from the first offset on of transactions that
+        are open there. Others end before it in all their partitions, so that no later cut tears them.
+    log_ends : mapping of TopicPartition to int
+        Where the log of each partition ends.
+    commits_from : iterable of Segment
+        Segments with the offsets that these transactions committed.
+    read : Pass
+        As for ``find_cut``.
+    earlier : mapping of TopicPartition to int, optional
+        The earlier cut, which is the least that there is.
+    """
+    known = coordinator_transactions(found, read.faults_only())
+    commits = transactional_commits(list(commits_from), read.faults_only())
+    each = _transactions(logs, known, read.notes)
+    ends = greatest_cut(log_ends, [WholeTransaction.of(one, _committed(one, commits)) for one in each])
+    ends = {of: max(end, min((earlier or {}).get(of, end), log_ends[of])) for of, end in ends.items()}
+    return Cut(ends, log_ends, tuple(read.notes), _open_from(each, ends))
+
+
+def _transactions(
+    logs: TransactionsOfLog, known: Iterable[CoordinatorTransaction], notes: list[str]
+) -> list[Transaction]:
+    """Return the transactions of logs; it is noted if some partitions of them are unknown."""
+    each = [one for some in logs.transactions(known) for one in some]
+    alone = sum(one.identified_by == PARTITION and len(one.parts) > 0 for one in each)
+    if alone and len({part.of for one in each for part in one.parts}) > 1:
+        notes.append(
+            f"{alone} transaction{'s are' if alone > 1 else ' is'} known by partition only, since "
+            "__transaction_state does not reach so far back: the cut may tear them"
+        )
+    return each
+
+
+def _open_from(transactions: Iterable[Transaction], ends: Offsets) -> dict[TopicPartition, int]:
+    """Return the first offset of the transactions that are open at a cut, of partitions that have some."""
+    found: dict[TopicPartition, int] = {}
+    for part in (part for one in transactions for part in one.parts):
+        end = ends.get(part.of, -1)
+        if 0 <= part.first_offset < end and not (part.has_ended and part.marker_offset < end):
+            found[part.of] = min(part.first_offset, found.get(part.of, end))
+    return found
 
 
 def _committed(one: Transaction, commits: Commits) -> list[tuple[TopicPartition, int]]:

@@ -118,11 +118,15 @@ class Cut:
         Where partitions would end by the time alone.
     unknown : tuple of str
         What the files do not tell of transactions.
+    open_from : mapping of TopicPartition to int
+        The first offset of transactions that are open at the cut, of partitions that have some; only of a cut at the
+        end of logs.
     """
 
     ends: Offsets
     asked: Offsets = field(default_factory=dict)
     unknown: tuple[str, ...] = ()
+    open_from: Offsets = field(default_factory=dict)
 
     def notes(self) -> Iterator[str]:
         """Return how far partitions lie from the time that was asked for, and what is not known."""
