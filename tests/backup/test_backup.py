@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import random
+import shutil
+import subprocess
+import sys
+import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +16,16 @@ import pyarrow as pa
 import pytest
 
 import kraftlog
+from faulty_disk import FaultyDisk, no_space, only, since
 from golden_files import GOLDEN
+from growing_log import GrowingPartition
+from kraftlog.backup.backup_folder import RepositoryLockedError
 from kraftlog.disk.backup_path import BackupPath
+from kraftlog.disk.disk import use_disk
 from kraftlog.layout.discover import discover
 from kraftlog.topics import CLUSTER_METADATA
 from kraftlog.transactions.cut import Cut
+from object_store import object_store
 
 LEVELS = ("read_committed", "read_uncommitted")
 LATE = 2**62
@@ -117,4 +128,388 @@ def test_backups_of_a_growing_log_end_at_its_greatest_cut(tmp_path: Path, reposi
             assert of_backup.equals(rows(log_at_cut, level))
             assert of_backup.equals(rows(expected, level))
     cluster.store.close()
+    assert repository.verify(data=True) == []
+
+
+def newest(repository: kraftlog.Repository) -> str:
+    return f"{repository.path}@{repository.names()[-1]}"
+
+
+def test_only_new_batches_of_the_last_segment_are_stored(tmp_path: Path, repository: kraftlog.Repository):
+    log = GrowingPartition(tmp_path / "log")
+    log.append(20)
+    first = repository.backup(tmp_path / "log")
+    before = log.segment.stat().st_size
+    log.append(3)
+    second = repository.backup(tmp_path / "log")
+    assert second.stored_size == log.segment.stat().st_size - before
+    assert first.stored_size == before
+    log.roll()
+    third = repository.backup(tmp_path / "log")
+    assert third.stored_size == 0
+    log.append(1)
+    assert repository.backup(tmp_path / "log").stored_size == log.segment.stat().st_size
+    check_same(tmp_path / "log", newest(repository))
+    names = sorted(path.name for path in (tmp_path / "nightly/partitions/orders-0").iterdir())
+    assert [name[:20] for name in names] == [f"{offset:020d}" for offset in (0, 20, 23)]
+    for name in names:  # each is a valid segment by itself
+        assert len(kraftlog.open(tmp_path / "nightly/partitions/orders-0" / name).batches()) == 1
+
+
+def test_unchanged_files_are_not_read(tmp_path: Path, repository: kraftlog.Repository):
+    log = GrowingPartition(tmp_path / "log")
+    log.append(20)
+    log.roll()
+    log.append(5)
+    repository.backup(tmp_path / "log")
+    opened: list[Path] = []
+
+    class Watching(FaultyDisk):
+        def open(self, path: Any, size: int | None = None) -> Any:
+            opened.append(path)
+            return super().open(path, size)
+
+    with use_disk(Watching()):
+        repository.backup(tmp_path / "log")
+    assert [path for path in opened if path.name.endswith(".log")] == []
+    with use_disk(Watching()):
+        assert repository.backup(tmp_path / "log", checksum=True).stored_size == 0
+    assert {path.name for path in opened if path.name.endswith(".log")} == {
+        path.name for path in log.folder.glob("*.log")
+    }
+
+
+def test_a_torn_tail_is_left_out_and_stored_when_it_is_whole(tmp_path: Path, repository: kraftlog.Repository):
+    log = GrowingPartition(tmp_path / "log")
+    log.append(5)
+    whole = log.segment.stat().st_size
+    log.append_torn(5)
+    manifest = repository.backup(tmp_path / "log")
+    torn = log.segment.stat().st_size - whole
+    assert manifest.notes == (f"orders-0: {torn} bytes after the last whole batch are not stored",)
+    assert (manifest.size, manifest.faults) == (whole + sum_of_small_files(repository), ())
+    log.complete()
+    assert repository.backup(tmp_path / "log").notes == ()
+    check_same(tmp_path / "log", newest(repository))
+
+
+def sum_of_small_files(repository: kraftlog.Repository) -> int:
+    files = repository.files(repository.names()[-1]).to_pylist()
+    return sum(row["size"] for row in files if row["objects"] is None)
+
+
+def test_a_follower_that_truncates_and_writes_again(tmp_path: Path, repository: kraftlog.Repository):
+    """The bytes before the last batch of an object may be others, at the same size and in the same file."""
+    log = GrowingPartition(tmp_path / "log")
+    log.append(5)
+    log.append(5)
+    repository.backup(tmp_path / "log")
+    other = GrowingPartition(tmp_path / "other")
+    other.append(3)
+    other.append(7, producer_id=4)
+    other.append(9)
+    with log.segment.open("r+b") as file:
+        file.truncate(0)
+        file.write(other.segment.read_bytes())
+    repository.backup(tmp_path / "log")
+    check_same(tmp_path / "log", newest(repository))
+    first = kraftlog.open(f"{repository.path}@{repository.names()[0]}").records().to_table()
+    assert first.num_rows == 10
+
+
+def test_retention_and_a_topic_that_was_created_again(tmp_path: Path, repository: kraftlog.Repository):
+    log = GrowingPartition(tmp_path / "log")
+    for _ in range(4):
+        log.append(5)
+        log.roll()
+    repository.backup(tmp_path / "log")
+    log.retain(2)
+    repository.backup(tmp_path / "log")
+    check_same(tmp_path / "log", newest(repository))
+    shutil.rmtree(log.folder)
+    again = GrowingPartition(tmp_path / "log")
+    (again.folder / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ\n")
+    again.append(2)
+    repository.backup(tmp_path / "log")
+    check_same(tmp_path / "log", newest(repository))
+    (difference,) = repository.differences(*repository.names()[1:])
+    assert difference.topic_ids == (None, "AAAAAAAAAAAAAAAAAAAAAQ")
+    assert difference.ends == (20, 2)
+    assert kraftlog.open(f"{repository.path}@{repository.names()[0]}").records().to_table().num_rows == 20
+    assert repository.verify(data=True) == []
+
+
+def test_damage_is_named_and_never_silently_missing(tmp_path: Path, repository: kraftlog.Repository):
+    log = GrowingPartition(tmp_path / "log")
+    log.append(5)
+    size = log.segment.stat().st_size
+    log.append(5)
+    damage(log.segment, log.segment.stat().st_size - 3)
+    log.append(5)
+    for _ in range(2):  # a later backup says it again
+        manifest = repository.backup(tmp_path / "log")
+        (fault,) = manifest.faults
+        assert (fault.topic, fault.partition, fault.position) == ("orders", 0, size)
+    files = repository.files(repository.names()[-1])
+    assert files.column("gaps").to_pylist()[0] == [{"start_offset": 5, "end_offset": 10}]
+    stream = kraftlog.open(newest(repository)).records(["offset"])
+    assert stream.to_table().column("offset").to_pylist() == [*range(5), *range(10, 15)]
+    assert fault in kraftlog.open(newest(repository)).unreadable()
+
+
+def damage(path: Path, position: int) -> None:
+    with path.open("r+b") as file:
+        file.seek(position)
+        file.write(b"???")
+
+
+def test_of_several_replicas_the_line_is_stored_and_healed(tmp_path: Path, repository: kraftlog.Repository):
+    """A damaged batch of the line comes from the other replica."""
+    batch = pa.record_batch({"value": [b"a"] * 5})
+    batches = [kraftlog.encode(batch, base_offset=at, partition_leader_epoch=0).to_pybytes() for at in range(0, 20, 5)]
+    for number, count in ((1, 4), (2, 3)):
+        folder = tmp_path / f"node-{number}" / "orders-0"
+        folder.mkdir(parents=True)
+        (folder / f"{0:020d}.log").write_bytes(b"".join(batches[:count]))
+    damage(tmp_path / "node-1" / "orders-0" / f"{0:020d}.log", 2 * len(batches[0]) - 3)
+    sources = [tmp_path / "node-1", tmp_path / "node-2"]
+    manifest = repository.backup(sources)
+    found = rows(kraftlog.open(newest(repository)), LEVELS[1])
+    assert found.column("offset").to_pylist() == list(range(20))
+    check_same(sources, newest(repository))
+    assert any("node-2" in note for note in manifest.notes)
+
+
+def test_damage_of_an_object_is_found_by_verify(tmp_path: Path, repository: kraftlog.Repository):
+    log = GrowingPartition(tmp_path / "log")
+    log.append(5)
+    log.roll()
+    log.append(5)
+    repository.backup(tmp_path / "log")
+    objects = sorted((tmp_path / "nightly/partitions/orders-0").iterdir())
+    data = bytearray(objects[0].read_bytes())
+    data[-1] ^= 1
+    objects[0].write_bytes(data)
+    assert repository.verify() == []
+    (fault,) = repository.verify(data=True)
+    assert (fault.error, fault.base_offset) == ("wrong_checksum", 0)
+    assert "crc" in fault.message
+    objects[0].write_bytes(data[:-1])
+    assert [one.error for one in repository.verify()] == ["wrong_size"]
+    objects[1].unlink()
+    assert [one.error for one in repository.verify()] == ["wrong_size", "missing_object"]
+    listed = next((tmp_path / "nightly/backups").glob("*.parquet"))
+    whole = listed.read_bytes()
+    listed.write_bytes(whole[:-1])
+    assert [one.error for one in repository.verify()] == ["bad_manifest"]
+    listed.write_bytes(whole)
+    manifest = next((tmp_path / "nightly/backups").glob("*.json"))
+    manifest.write_text(manifest.read_text().replace('"segments": 2', '"segments": 3'))
+    with pytest.raises(kraftlog.CorruptRecordError, match="checksum"):
+        kraftlog.open(newest(repository))
+
+
+def test_prune_keeps_what_other_backups_need(tmp_path: Path, repository: kraftlog.Repository):
+    log = GrowingPartition(tmp_path / "log")
+    for _ in range(4):
+        log.append(5)
+        log.roll()
+        repository.backup(tmp_path / "log")
+    log.retain(2)
+    repository.backup(tmp_path / "log")
+    names = repository.names()
+    done = repository.prune(names=[names[1]])
+    assert (done.backups, done.objects) == ([names[1]], 0)
+    assert repository.verify(data=True) == []
+    done = repository.prune(keep=1)
+    assert (done.backups, done.objects) == ([names[0], *names[2:4]], 3)
+    assert repository.names() == names[4:]
+    assert repository.verify(data=True) == []
+    check_same(tmp_path / "log", newest(repository))
+    last = repository.backup(tmp_path / "log", keep=1)
+    assert repository.names() == [last.name]
+    with pytest.raises(ValueError, match="no backup 'x'"):
+        repository.prune(names=["x"])
+
+
+def test_prune_removes_nothing_if_it_cannot_know_what_is_needed(tmp_path: Path, repository: kraftlog.Repository):
+    log = GrowingPartition(tmp_path / "log")
+    for _ in range(2):
+        log.append(5)
+        repository.backup(tmp_path / "log")
+    files = sorted((tmp_path / "nightly/backups").glob("*.parquet"))
+    files[1].write_bytes(files[1].read_bytes()[:-1])
+    before = sorted((tmp_path / "nightly").rglob("*"))
+    with pytest.raises(kraftlog.CorruptRecordError, match="sha256"):
+        repository.prune(keep=1)
+    assert sorted((tmp_path / "nightly").rglob("*")) == before
+
+
+def test_one_writer_at_a_time(tmp_path: Path, repository: kraftlog.Repository):
+    GrowingPartition(tmp_path / "log").append(5)
+    repository.backup(tmp_path / "log")
+    other = f"import fcntl; f = open({str(tmp_path / 'nightly/lock')!r}, 'w'); fcntl.lockf(f, fcntl.LOCK_EX);"
+    with subprocess.Popen(
+        [sys.executable, "-c", f"{other} print(1, flush=True); input()"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        with pytest.raises(RepositoryLockedError, match="another process"):
+            repository.backup(tmp_path / "log")
+        with pytest.raises(RepositoryLockedError):
+            repository.prune(keep=1)
+        holder.communicate(b"\n")
+    assert len(repository.names()) == 1
+
+
+@pytest.mark.parametrize("how", ["killed", "full disk"])
+def test_a_backup_or_prune_that_ends_at_any_step_leaves_whole_backups(tmp_path: Path, how: str):
+    """Every listed backup is whole, and the next run completes."""
+    log = GrowingPartition(tmp_path / "log")
+    for _ in range(2):
+        log.append(5)
+        log.roll()
+    log.append(5)
+    kept = kraftlog.Repository(tmp_path / "kept")
+    kept.backup(tmp_path / "log")
+    log.append(4)
+    with use_disk(FaultyDisk()) as counted:
+        target = tmp_path / "counted"
+        shutil.copytree(tmp_path / "kept", target)
+        kraftlog.Repository(target).backup(tmp_path / "log", keep=1, workers=1)
+    assert isinstance(counted, FaultyDisk)
+    assert len(counted.steps) > 10
+    for number in range(len(counted.steps)):
+        target = tmp_path / f"at-{number}"
+        shutil.copytree(tmp_path / "kept", target)
+        repository = kraftlog.Repository(target)
+        fails = since(number, Killed) if how == "killed" else only(number, no_space)
+        with use_disk(FaultyDisk(fails)), suppress(OSError, Killed):
+            repository.backup(tmp_path / "log", keep=1, workers=1)
+        assert repository.names(), f"no backup is left at step {number}"
+        assert repository.verify(data=True) == []
+        for name in repository.names():
+            assert rows(kraftlog.open(f"{target}@{name}"), LEVELS[1]).num_rows in (15, 19)
+        repository.backup(tmp_path / "log", keep=1)
+        assert repository.verify(data=True) == []
+        check_same(tmp_path / "log", newest(repository))
+        left = [
+            path for path in target.rglob("*") if path.is_file() and path.suffix not in (".log", ".json", ".parquet")
+        ]
+        assert [path.name for path in left] == ["lock"]
+        shutil.rmtree(target)
+
+
+class Killed(BaseException):
+    """The process ends."""
+
+
+def test_the_source_is_never_written_to(tmp_path: Path, repository: kraftlog.Repository):
+    log = GrowingPartition(tmp_path / "log")
+    log.append(5)
+    with use_disk(FaultyDisk()) as disk:
+        repository.backup(tmp_path / "log")
+        repository.backup(tmp_path / "log", keep=1)
+    assert isinstance(disk, FaultyDisk)
+    assert {step.path for step in disk.steps if (tmp_path / "log") in (step.path, *step.path.parents)} == set()
+    with pytest.raises(ValueError, match="lies in"):
+        kraftlog.Repository(tmp_path / "log" / "nightly").backup(tmp_path / "log")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "other").touch()
+    with pytest.raises(ValueError, match="expected a new or empty folder or a repository, found other"):
+        kraftlog.Repository(tmp_path / "full").backup(tmp_path / "log")
+
+
+def test_closed_segments_as_hard_links(tmp_path: Path, repository: kraftlog.Repository):
+    log = GrowingPartition(tmp_path / "log")
+    log.append(5)
+    closed = log.segment
+    log.roll()
+    log.append(5)
+    repository.backup(tmp_path / "log", link=True)
+    objects = sorted((tmp_path / "nightly/partitions/orders-0").iterdir())
+    assert [one.samefile(closed) for one in objects] == [True, False]
+    assert objects[1].stat().st_nlink == 1
+    assert repository.verify(data=True) == []
+    check_same(tmp_path / "log", newest(repository))
+
+
+def test_paths_of_backups(tmp_path: Path, repository: kraftlog.Repository):
+    log = GOLDEN / "transactions" / "log"
+    name = repository.backup(log).name
+    path = repository.path
+    for whole in (path, f"{path}@{name}"):
+        assert rows(kraftlog.open(whole), LEVELS[0]).equals(rows(kraftlog.open(log, cut="end"), LEVELS[0]))
+    time = "2024-01-01T00:01:00Z"
+    at_time = rows(kraftlog.open(f"{path}@{time}"), LEVELS[0])
+    assert at_time.equals(rows(kraftlog.open(log, cut=f"at-or-before:{time}"), LEVELS[0]))
+    assert 0 < at_time.num_rows < rows(kraftlog.open(log), LEVELS[0]).num_rows
+    assert len(kraftlog.open(f"{path}@{name}/orders-0").partitions) == 1
+    for bad, why in (("2999-01-01", "no backup was taken at or after"), ("x", "no backup 'x', which is no time")):
+        with pytest.raises(ValueError, match=why):
+            kraftlog.open(f"{path}@{bad}")
+    metadata = kraftlog.Repository(tmp_path / "metadata")
+    metadata.backup(GOLDEN / "metadata" / "log")
+    assert kraftlog.open(metadata.path).image().offset == kraftlog.open(GOLDEN / "metadata" / "log").image().offset
+
+
+def test_an_object_store(repository: kraftlog.Repository, tmp_path: Path):
+    log = GrowingPartition(tmp_path / "log")
+    log.append(5)
+    log.roll()
+    log.append(5)
+    with object_store() as store:
+        remote = kraftlog.Repository("s3://bucket/a/nightly", store.options)
+        for _ in range(2):
+            remote.backup(tmp_path / "log")
+            log.append(3)
+        last = remote.backup(tmp_path / "log", keep=2)
+        assert remote.verify(data=True) == []
+        for path in ("s3://bucket/a/nightly", f"s3://bucket/a/nightly@{last.name}"):
+            found = kraftlog.open(path, storage_options=store.options)
+            assert rows(found, LEVELS[1]).equals(rows(kraftlog.open(tmp_path / "log"), LEVELS[1]))
+        assert len(remote.names()) == 2
+        assert not any("running" in key and key.endswith(".json") for key in store.keys())
+        store.write("a/nightly/running/other.json", json.dumps({"backups": remote.names()[:1]}).encode())
+        done = remote.prune(keep=1)  # another process builds on the first one
+        assert (done.backups, len(remote.names())) == ([], 2)
+        store.delete("a/nightly/running/other.json")
+        done = remote.prune(keep=1)
+        assert (len(done.backups), done.objects, remote.names()) == (1, 0, [last.name])  # objects are young
+        store.write(f"a/nightly/{remote.files(last.name)['objects'].to_pylist()[0][0]['name']}", b"short")
+        assert [one.error for one in remote.verify()] == ["wrong_size"]
+
+
+def test_backups_while_a_log_is_written(tmp_path: Path, repository: kraftlog.Repository):
+    """Each backup holds a prefix of the log, and all of its records at the end."""
+    done = threading.Event()
+    with kraftlog.LogStore(tmp_path / "log") as store:
+        store.create_topic("orders", 2)
+
+        producer = store.producer("tx")
+
+        def write(first: int, end: int) -> None:
+            for number in range(first, end):
+                producer.begin_transaction()
+                for partition in range(2):
+                    producer.send("orders", pa.record_batch({"value": [f"{number}".encode()]}), partition=partition)
+                producer.commit_transaction()
+
+        def write_all() -> None:
+            write(1, 120)
+            done.set()
+
+        write(0, 1)
+        writer = threading.Thread(target=write_all)
+        writer.start()
+        while not done.is_set():
+            repository.backup(tmp_path / "log")
+        writer.join()
+        repository.backup(tmp_path / "log")
+    for name in repository.names():
+        log = kraftlog.open(f"{repository.path}@{name}", topics=["orders"])
+        found = log.records(["partition", "value"], isolation_level="read_committed").to_table().to_pylist()
+        each = [[int(row["value"]) for row in found if row["partition"] == number] for number in range(2)]
+        assert each[0] == each[1] == list(range(len(each[0])))
+    assert len(each[0]) == 120
     assert repository.verify(data=True) == []

@@ -164,7 +164,7 @@ class BackupFolder:
             mark = self.path / RUNNING / f"{uuid.uuid4().hex}.json"
             self.write(mark, json.dumps({"backups": self.names()}).encode())
             try:
-                yield Writer(self)
+                yield Writer(self, mark)
             finally:
                 with suppress(OSError):
                     disk().remove(mark)
@@ -203,10 +203,13 @@ class Writer:
     Parameters
     ----------
     folder : BackupFolder
+    mark : RemotePath, optional
+        What tells others in an object store that it is writing.
     """
 
-    def __init__(self, folder: BackupFolder) -> None:
+    def __init__(self, folder: BackupFolder, mark: RemotePath | None = None) -> None:
         self.folder = folder
+        self.mark = mark
         self._unsynced: list[Path] = []
         self._folders: set[Path] = set()
 

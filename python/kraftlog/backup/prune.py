@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from kraftlog.backup.backup_folder import RUNNING, BackupFolder
+from kraftlog.backup.backup_folder import RUNNING, BackupFolder, Writer
 from kraftlog.disk.backup_files import files_path
 from kraftlog.disk.backup_path import BACKUPS
 from kraftlog.disk.disk import disk
@@ -70,7 +70,7 @@ def prune(
     CorruptRecordError
         When the files of a backup that stays cannot be read: what it needs is not known, so that nothing is removed.
     """
-    with repository.writer():
+    with repository.writer() as writer:
         there = repository.names()
         unknown = sorted(set(names) - set(there))
         if unknown:
@@ -81,7 +81,7 @@ def prune(
         removed = [name for name in there if name in {*names, *older}]
         left = [name for name in there if name not in removed]
         needed = set[str]()
-        held = _running(repository, grace_seconds) & set(there)
+        held = _running(writer, grace_seconds) & set(there)
         for name in {*left, *held}:
             needed |= repository.objects(name).keys()
         done = Prune()
@@ -102,10 +102,12 @@ def prune(
         return done
 
 
-def _running(repository: BackupFolder, grace_seconds: float) -> set[str]:
+def _running(writer: Writer, grace_seconds: float) -> set[str]:
     """Return the backups on which those that run elsewhere build."""
     found: set[str] = set()
-    for path in disk().matches(repository.path / RUNNING, "*.json"):
+    for path in disk().matches(writer.folder.path / RUNNING, "*.json"):
+        if path == writer.mark:
+            continue
         if _is_old(path, time.time_ns(), grace_seconds):
             with suppress(OSError):
                 disk().remove(path)  # of a process that was killed

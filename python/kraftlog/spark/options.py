@@ -97,7 +97,7 @@ def parse_request(options: Mapping[str, str], *, is_streaming: bool | None = Fal
     include_headers = flag(given, "includeHeaders", default=False)
     columns = _words(given.get("columns"), "columns")
     storage = storage_options(given.get("storageoptions"))
-    others = _list(given["against"], "against") if "against" in given else ()
+    others = texts_of_list(given["against"], "against") if "against" in given else ()
     limit, least = _count(given, "maxOffsetsPerTrigger"), _count(given, "minOffsetsPerTrigger")
     if limit is not None and least is not None and least > limit:
         raise ValueError(f"option minOffsetsPerTrigger is {least}, more than maxOffsetsPerTrigger, which is {limit}")
