@@ -86,9 +86,17 @@ class Node:
 
     def start(self) -> None:
         """Start the process, and wait until it listens."""
+        self.begin()
+        self.wait()
+
+    def begin(self) -> None:
+        """Start the process."""
         with self._output.open("ab") as output:
             command = self._jvm.command(BROKER, str(self._properties))
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=output, stderr=output)
+
+    def wait(self) -> None:
+        """Wait until the process listens; end it when it does not."""
         try:
             self._wait_until_it_listens()
         except BaseException:

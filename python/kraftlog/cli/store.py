@@ -17,7 +17,7 @@ from kraftlog.codec.compression import COMPRESSION_TYPES
 from kraftlog.codec.headers import NO_TIMESTAMP
 from kraftlog.codec.options import ISOLATION_LEVELS, READ_COMMITTED
 from kraftlog.disk.disk import disk
-from kraftlog.log_store.cluster import META_PROPERTIES
+from kraftlog.layout.checkpoints import META_PROPERTIES
 from kraftlog.log_store.errors import StoreError
 from kraftlog.log_store.store import LogStore
 from kraftlog.schema import RECORDS

@@ -60,6 +60,14 @@ def write_file(path: Path, data: Buffer) -> None:
         file.append(data)
 
 
+def copy_file(source: Path, target: Path) -> None:
+    """Copy a file to a new one, and wait until its content is on disk."""
+    with closing(disk().open(source)) as file, disk().create(target) as copy:
+        for position in range(0, file.size, _PIECE):
+            copy.append(file.read(position, min(position + _PIECE, file.size)))
+        copy.sync()
+
+
 def write_files(files: Mapping[Path, bytes], *, settles: bool = False) -> None:
     """Create or replace files of one folder, unless they have the same content already.
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from kraftlog.codec.metadata_version import metadata_version_level
 from kraftlog.disk.disk import disk
-from kraftlog.disk.durable import write_file
+from kraftlog.layout.checkpoints import META_PROPERTIES
 from kraftlog.layout.partition_folder import PartitionFolder
 from kraftlog.log_store.cluster_records import TOPIC_RESOURCE, read_cluster
 from kraftlog.log_store.directory import Found, found_partitions
@@ -24,9 +24,9 @@ from kraftlog.metadata.uuids import uuid_text
 from kraftlog.metadata.versions import record_version
 from kraftlog.topics import CLUSTER_METADATA
 from kraftlog.write.locked_directory import LockedLogDirectory
+from kraftlog.write.meta_properties import write_meta_properties
 from kraftlog.write.metadata_writer import MetadataLogWriter
 
-META_PROPERTIES = "meta.properties"
 FEATURES = {"metadata.version": metadata_version_level("4.0"), "group.version": 1, "transaction.version": 2}
 PRODUCER_ID_BLOCK = 1000  # a broker's block size
 _UNASSIGNED = uuid_text(bytes(16))
@@ -175,14 +175,7 @@ class Cluster:
                 f"{path.parent}: {other[0]} is there, but no {META_PROPERTIES}; an empty folder or a log directory of "
                 "KRaft expected"
             )
-        rows = {
-            "version": "1",
-            "cluster.id": uuid_text(self._new_uuid()),
-            "node.id": str(node_id),
-            "directory.id": uuid_text(self._new_uuid()),
-        }
-        write_file(path, "".join(f"{key}={value}\n" for key, value in rows.items()).encode())
-        return rows
+        return write_meta_properties(path.parent, uuid_text(self._new_uuid()), node_id, self._new_uuid())
 
     def _is_there(self) -> bool:
         return disk().entry(self._folder) is not None and bool(PartitionFolder.of(self._folder).segments)

@@ -91,6 +91,10 @@ class ExtractedBatches:
         Where a read_committed reader stops, and how long a torn tail is.
     open_producers : dict
         Producers whose transactions have records among the batches but no marker yet, with the offset of the first.
+    aborted_producers : set of int
+        Producers whose transactions are open where the log is cut, and were aborted.
+    last_timestamp : int
+        The largest one of the last batch, in milliseconds; 0 without batches.
     """
 
     def __init__(
@@ -113,7 +117,14 @@ class ExtractedBatches:
         self.faults: list[Fault] = []
         self.notes = Notes()
         self.open_producers: dict[int, int] = {}
+        self.aborted_producers: set[int] = set()
+        self.last_timestamp = 0
         self._last: dict[int, np.void] = {}  # headers of the last transactional batches of producers
+
+    @property
+    def next_offset(self) -> int:
+        """The offset after the batches so far."""
+        return self._next_offset
 
     def pieces(self) -> Iterator[Piece]:
         """Return the batches, in order; of a log that is cut, the transactions that are open there are aborted.
@@ -144,6 +155,7 @@ class ExtractedBatches:
                 headers = self._sound(segment, scanned_headers)
                 if not len(headers):
                     continue
+                self.last_timestamp = max(0, int(headers["max_timestamp"][-1]))
                 chosen = self._chosen(headers, options, view)
                 yield from self._copied(segment, file, headers if chosen.all() else headers[chosen], options)
                 self._on_progress(int(ends(scanned_headers)[-1] - scanned_headers["position"][0]))
@@ -188,6 +200,7 @@ class ExtractedBatches:
             if count > 1:
                 what = f"{count} transactions are open at the cut; ABORT markers end them"
             self.notes.append(f"{self._segments[0].topic_partition}: {what}")
+            self.aborted_producers.update(self.open_producers)
             self.open_producers.clear()
 
     def _sound(self, segment: Segment, headers: Headers) -> Headers:

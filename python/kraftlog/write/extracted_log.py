@@ -6,9 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from kraftlog._native.checksum import crc32c
 from kraftlog.codec.rewrite import rewrite_batches
 from kraftlog.disk.disk import disk
 from kraftlog.layout.segment import Segment
+from kraftlog.read.lineage import NO_EPOCH
 from kraftlog.types import Buffer
 from kraftlog.write.extracted_batches import Piece
 from kraftlog.write.log_end import find_log_end
@@ -32,6 +34,10 @@ class Written:
         Bytes of the batches in which only the leader epoch was changed.
     start_offset, end_offset : int
         Offset of the first batch, and the offset after the last one.
+    last_epoch : int
+        The largest leader epoch; -1 without one.
+    crc32c : int
+        Of the bytes of all batches.
     """
 
     records: int = 0
@@ -39,12 +45,19 @@ class Written:
     copied_bytes: int = 0
     start_offset: int = 0
     end_offset: int = 0
+    last_epoch: int = NO_EPOCH
+    crc32c: int = 0
 
 
 def write_extracted(
-    folder: Path, pieces: Iterable[Piece], *, index_interval_bytes: int, leader_epoch: int | None
+    folder: Path,
+    pieces: Iterable[Piece],
+    *,
+    index_interval_bytes: int,
+    leader_epoch: int | None,
+    least_end_offset: int | None = None,
 ) -> Written:
-    """Write a partition's folder and sync it; without batches there is no folder.
+    """Write a partition's folder and sync it; without batches there is no folder, unless ``least_end_offset`` is given.
 
     A segment begins where a segment of the source does, with the first batch that is taken from it.
 
@@ -57,6 +70,8 @@ def write_extracted(
         Kafka's ``index.interval.bytes``.
     leader_epoch : int or None
         Leader epoch of all batches; None keeps the epoch of each.
+    least_end_offset : int, optional
+        The next offset of the log, where the batches end before it: its records are gone, but not to be given again.
 
     Raises
     ------
@@ -68,24 +83,35 @@ def write_extracted(
     try:
         for piece in pieces:
             if log is None:
-                disk().make_new_folder(folder)
+                log = _new_log(folder, piece.base_offset, index_interval_bytes)
                 done.start_offset = piece.base_offset
-                end = find_log_end(folder, index_interval_bytes=index_interval_bytes, start_offset=piece.base_offset)
-                log = PartitionLog(end, _OPTIONS)
             elif piece.segment is not segment:
                 log.roll(piece.base_offset)
             segment = piece.segment
-            log.append(_with_epoch(piece.data, leader_epoch), commit=False)
+            data = _with_epoch(piece.data, leader_epoch)
+            log.append(data, commit=False)
+            done.crc32c = crc32c(data, done.crc32c)
             done.records += piece.records
             done.size_in_bytes += len(piece.data)
             done.copied_bytes += len(piece.data) if piece.is_copied else 0
+        if log is None and least_end_offset is not None:
+            log = _new_log(folder, least_end_offset, index_interval_bytes)
+            done.start_offset = least_end_offset
         if log is not None:
-            done.end_offset = log.next_offset
+            if least_end_offset is not None and least_end_offset > log.next_offset:
+                log.roll(least_end_offset)
+            done.end_offset, done.last_epoch = log.next_offset, log.epochs.last
             log.close()
     finally:
         if log is not None:
             log.abandon()
     return done
+
+
+def _new_log(folder: Path, start_offset: int, index_interval_bytes: int) -> PartitionLog:
+    disk().make_new_folder(folder)
+    end = find_log_end(folder, index_interval_bytes=index_interval_bytes, start_offset=start_offset)
+    return PartitionLog(end, _OPTIONS)
 
 
 def _with_epoch(data: bytes | memoryview, leader_epoch: int | None) -> Buffer:
