@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from kraftlog._native.record_objects import Record, RecordIterator
     from kraftlog.backup.extract import extract
     from kraftlog.backup.repository import Repository
+    from kraftlog.backup.rescue import rescue
     from kraftlog.backup.restore import restore
     from kraftlog.broker.errors import ReplayError
     from kraftlog.broker.replay import replay
@@ -101,6 +102,7 @@ __all__ = [
     "records",
     "replay",
     "report",
+    "rescue",
     "restore",
     "rewrite_batches",
     "scan",
@@ -153,6 +155,7 @@ _MODULES = {
     "records": "kraftlog.codec.record_iterator",
     "replay": "kraftlog.broker.replay",
     "report": "kraftlog.log_report.report",
+    "rescue": "kraftlog.backup.rescue",
     "restore": "kraftlog.backup.restore",
     "rewrite_batches": "kraftlog.codec.rewrite",
     "scan": "kraftlog.query.lazy_frame",

@@ -6,6 +6,7 @@ import json
 import shutil
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 import kraftlog
 from command_line import kraftlog_command
 from golden_files import GOLDEN, name_of, scenarios
+from kraftlog.layout.producer_snapshot import producer_snapshot_bytes, read_producer_snapshot
 
 __all__ = ["kraftlog_command"]
 
@@ -125,6 +127,17 @@ def test_a_snapshot_of_the_end_of_the_log(kraftlog_command: Command, orders: Pat
     code, rows, said = checked(kraftlog_command, elsewhere)
     assert (code, rows) == (0, [])
     assert "no log next to it reaches its offset; only its own structure was checked" in said
+
+
+def test_a_producer_that_expired_has_no_coordinator_epoch(kraftlog_command: Command, orders: Path) -> None:
+    """It came back with its next records; any other epoch than that of the log is a contradiction."""
+    path = orders / f"{130:020d}.snapshot"
+    states = read_producer_snapshot(path)
+    assert {state.coordinator_epoch for state in states} > {-1}
+    for epoch, expected in ((-1, 0), (7, 1)):
+        changed = [replace(state, coordinator_epoch=epoch) for state in states]
+        path.write_bytes(producer_snapshot_bytes(changed))
+        assert checked(kraftlog_command, path)[0] == expected
 
 
 def test_damage_of_the_log_is_not_that_of_the_file(kraftlog_command: Command, orders: Path) -> None:

@@ -117,9 +117,7 @@ def run(java: Jvm, source: Path, request: pytest.FixtureRequest) -> Iterator[Run
                 ]
             )
             later = nodes[0].consume_at("read_committed", TOPICS)[0]
-        yield Run(
-            kraftlog.open(source, cut="end"), done, consumed, state, groups, transactions, later, nodes
-        )
+        yield Run(kraftlog.open(source, cut="end"), done, consumed, state, groups, transactions, later, nodes)
 
 
 def test_nothing_is_missing(run: Run) -> None:
@@ -192,6 +190,6 @@ def test_verify_and_audit_are_silent_afterwards(run: Run) -> None:
 
 
 def test_the_nodes_do_not_complain(run: Run) -> None:
-    assert [node.errors() for node in run.nodes] == [[] for _ in run.nodes]
-
-
+    """But for events that are slow on a machine that does other things, too."""
+    errors = [error for node in run.nodes for error in node.errors() if "EventPerformanceMonitor" not in error]
+    assert errors == []

@@ -186,5 +186,5 @@ def internal_topic_properties(partitions: Mapping[str, int], nodes_count: int) -
         "share.coordinator.state.topic.replication.factor": factor,
         "share.coordinator.state.topic.min.isr": min(factor, 2),
     }
-    names = {CONSUMER_OFFSETS: "offsets.topic.num.partitions", TRANSACTION_STATE: "transaction.state.log.num.partitions"}
-    return properties | {name: partitions[topic] for topic, name in names.items() if topic in partitions}
+    counts = ((CONSUMER_OFFSETS, "offsets.topic"), (TRANSACTION_STATE, "transaction.state.log"))
+    return properties | {f"{of}.num.partitions": partitions[topic] for topic, of in counts if topic in partitions}

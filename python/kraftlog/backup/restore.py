@@ -43,7 +43,7 @@ from kraftlog.layout.segment import Segment
 from kraftlog.log_store.errors import InvalidTopicError
 from kraftlog.log_store.partition_folders import make_partition_folder
 from kraftlog.log_store.topics import check_name
-from kraftlog.metadata.uuids import uuid_bytes, uuid_text
+from kraftlog.metadata.uuids import uuid_text
 from kraftlog.metadata_log.files import MetadataLog
 from kraftlog.metadata_log.image_at import ImageAt
 from kraftlog.read.index_interval import shown_interval
@@ -194,7 +194,7 @@ def restore(
     rename: Mapping[str, str] | None = None,
     cut: str | CutTime | Cut | None = None,
     metadata_offset: int | None = None,
-    cluster_id: str | None = None,
+    new_cluster_id: str | None = None,
     quorum: str | None = None,
     heal: bool = True,
     strict: bool = False,
@@ -235,8 +235,8 @@ def restore(
         files have it, and the coordinators of the new cluster end what is open: right for brokers that were stopped.
     metadata_offset : int, optional
         Last record of the metadata log to apply; by default that of the cut, or the last one.
-    cluster_id : str, optional
-        By default a new one, so that no node takes the new cluster for the old one.
+    new_cluster_id : str, optional
+        By default a random one, so that no node takes the new cluster for the old one.
     quorum : {"static", "dynamic"}, optional
         Whether voters are in the nodes' properties or in the metadata log; by default as in the source.
     heal : bool
@@ -283,7 +283,7 @@ def restore(
         new_nodes(nodes, directories),
         image_of(log, time, metadata_offset),
         quorum,
-        cluster_id,
+        new_cluster_id,
         ReadOptions(include_deleted=True, heal=heal, strict=strict),
         on_progress,
     )
@@ -484,9 +484,7 @@ class _Restore:
         ]
         ids = self._log.image(cache=False).image.tables(["ProducerIdsRecord"])["ProducerIdsRecord"]
         next_id = max(ids.column("next_producer_id").to_pylist(), default=0)
-        image = restored_image(
-            self._at.image, self._nodes, partitions, self._new_names, next_id, self.done.notes
-        )
+        image = restored_image(self._at.image, self._nodes, partitions, self._new_names, next_id, self.done.notes)
         return replace(self._at, image=image)
 
     def _write_node(self, folder: Path, node: NewNode, at: ImageAt, voters: list[Voter]) -> None:
@@ -502,10 +500,10 @@ class _Restore:
                 )
             else:
                 write_meta_properties(directory, self.done.cluster_id, node.node_id, node.directory_ids[number])
-            ends = {of: self._ends[of] for of in there}
+            ends: dict[tuple[str, int], int] = {of: self._ends[of] for of in there}
             record_recovery_points(directory, ends)
-            set_offsets(directory / HIGH_WATERMARKS, ends)
-            set_offsets(directory / LOG_START_OFFSETS, {of: self._starts[of] for of in there if self._starts[of]})
+            set_offsets(directory / HIGH_WATERMARKS, dict(ends))
+            set_offsets(directory / LOG_START_OFFSETS, {of: self._starts[of] or None for of in there})
             # its files are complete, and its last epoch is that of the registration: its replicas are in sync
             write_file(directory / CLEAN_SHUTDOWN, b'{"version":0,"brokerEpoch":%d}' % BROKER_EPOCH)
             disk().sync_folder(directory)

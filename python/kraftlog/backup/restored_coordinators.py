@@ -1,14 +1,14 @@
 """Records that are appended to the coordinators' topics, so that these agree with partitions that were cut.
 
 Where partitions are cut, transactions that are open there are aborted. ``__transaction_state`` is cut as well, and may
-say otherwise of a transactional id: that its transaction is ongoing, or prepared, or that it is complete although
-its markers lie after the cut. A coordinator that loads such a state would go on with it: it sends the markers of a
-prepared transaction, COMMIT among them, to partitions that have aborted the transaction already, and lets an ongoing
-one time out a minute later. No record would become visible by that, since a marker without a transaction changes
-nothing, but the coordinator would report a commit that did not happen, and producers would wait for it. So each id that
-is not at rest gets a last record at the cut: CompleteAbort with a raised epoch, as the coordinator itself writes it when
-it aborts for a producer that is gone; or CompleteCommit, if all of the markers lie before the cut. An id that is
-complete stays as it is.
+say otherwise of a transactional id: that its transaction is ongoing, or prepared, or that it is complete although its
+markers lie after the cut. A coordinator that loads such a state would go on with it: it sends the markers of a prepared
+transaction, COMMIT among them, to partitions that have aborted the transaction already, and lets an ongoing one time
+out a minute later. No record would become visible by that, since a marker without a transaction changes nothing. But
+the coordinator would report a commit that did not happen, and producers would wait for it. So each id that is not at
+rest gets a last record at the cut: CompleteAbort with a raised epoch, as the coordinator itself writes when it aborts
+for a producer that is gone; or CompleteCommit, if all of the markers lie before the cut. An id that is complete stays
+as it is.
 
 A group may have committed an offset behind the end of a partition, since the cut lies before it there. The group gets
 the end of the partition: other records will have the offsets between, and it would skip them.

@@ -87,7 +87,8 @@ def restored_image(
         ]
     tokens = _rows(image, "DelegationTokenRecord")
     if tokens:
-        notes.append(f"{len(tokens)} delegation token{'s are' if len(tokens) > 1 else ' is'} left out: ask for new ones")
+        which = "1 delegation token is" if len(tokens) == 1 else f"{len(tokens)} delegation tokens are"
+        notes.append(f"{which} left out: ask for new ones")
     if _rows(image, "AccessControlEntryRecord"):
         notes.append("the cluster has ACLs: no broker heeds them before server.properties has an authorizer.class.name")
     return with_records(image, {name: pa.Table.from_pylist(some, schema_of(name)) for name, some in rows.items()})

@@ -53,6 +53,7 @@ TASKS: dict[str, dict[str, tuple[str, str]]] = {
         "export": ("export", "Write records as Parquet and others, a file for each partition or day."),
         "extract": ("extract", "Copy partitions, or stretches of them, to a log directory of their own."),
         "backup": ("backup", "Back up the log directories of a cluster, and look into backups."),
+        "restore": ("restore", "Write log directories that a new cluster boots, as another one was at a cut."),
         "replay": ("replay", "Produce the records of partitions into a live broker."),
         "pack": ("pack", "Make a log file of JSON Lines or Parquet."),
     },
@@ -61,6 +62,7 @@ TASKS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Repair": {
         "recover": ("recover", "Cut torn tails and rebuild index files, as a broker does when it starts."),
+        "rescue": ("rescue", "Write new controllers from one metadata log that is left; brokers keep their data."),
     },
     "Learn": {
         "sample": ("sample", "Write sample logs that a real Kafka made, to try things with."),

@@ -20,9 +20,8 @@ from typing import TypeVar
 from kraftlog.disk.disk import disk
 from kraftlog.disk.lock import LogDirectoryLock, LogDirectoryLockedError, containing_directories
 from kraftlog.errors import KraftlogError
-from kraftlog.layout.checkpoints import CLEAN_SHUTDOWN
+from kraftlog.layout.checkpoints import CLEAN_SHUTDOWN, META_PROPERTIES
 from kraftlog.layout.names import STORE_FOLDER
-from kraftlog.layout.checkpoints import META_PROPERTIES
 from kraftlog.log_store.coordinator_file import read_known
 from kraftlog.log_store.directory import check_log_directory, partition_folders
 from kraftlog.log_store.overwrites import has_manifest

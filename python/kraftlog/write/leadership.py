@@ -13,6 +13,7 @@ from kraftlog.codec.metadata_markers import abort_transaction
 from kraftlog.codec.metadata_version import has_metadata_transactions
 from kraftlog.disk.disk import disk
 from kraftlog.disk.durable import write_file
+from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import CorruptRecordError, InvalidTransactionStateError
 from kraftlog.layout.partition_folder import PartitionFolder
 from kraftlog.write.log_end import LogEnd, find_log_end
@@ -64,11 +65,12 @@ def find_metadata_log_end(folder: Path, index_interval_bytes: int, recovery_poin
     if not end.segments:
         end.epochs.add([(snapshot_epoch, snapshot_end)])
     paths = [segment.local_path for segment in end.segments]
-    return MetadataLogEnd(end, ends_inside_transaction(paths, end.size), _quorum_epoch(folder / "quorum-state"))
+    return MetadataLogEnd(end, ends_inside_transaction(paths, end.size), quorum_epoch(folder))
 
 
-def _quorum_epoch(path: Path) -> int:
-    """Return the epoch in ``quorum-state``, which may have another leader."""
+def quorum_epoch(folder: LogPath) -> int:
+    """Return the epoch in ``quorum-state``, which may have another leader; -1 without one."""
+    path = folder / "quorum-state"
     if disk().entry(path) is None:
         return -1
     try:
