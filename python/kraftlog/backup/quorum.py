@@ -17,7 +17,10 @@ from kraftlog.metadata_log.batches import QuorumRecords
 from kraftlog.metadata_log.image_at import ImageAt
 from kraftlog.metadata_log.image_snapshot import write_image
 from kraftlog.topics import CLUSTER_METADATA
+from kraftlog.write.log_end import find_log_end
+from kraftlog.write.log_options import LogOptions
 from kraftlog.write.meta_properties import write_meta_properties
+from kraftlog.write.partition_log import PartitionLog
 
 CONTROLLER_LISTENER = "CONTROLLER"
 DYNAMIC, STATIC = "dynamic", "static"
@@ -120,11 +123,12 @@ def of_voters(at: ImageAt, voters: Sequence[Voter], quorum: str) -> ImageAt:
 
 
 def write_controller(directory: Path, at: ImageAt, cluster_id: str, node_id: int, directory_id: bytes) -> None:
-    """Write the log directory from which a controller starts: its identity, and the image as a snapshot."""
+    """Write the log directory from which a controller starts: its identity, the image as a snapshot, an empty log."""
     disk().make_folder(directory)
     folder = directory / f"{CLUSTER_METADATA}-0"
     disk().make_new_folder(folder)
     write_image(folder, at)
+    PartitionLog(find_log_end(folder, start_offset=at.offset + 1), LogOptions(fsync="close")).close()
     write_meta_properties(directory, cluster_id, node_id, directory_id)
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import cached_property
 from pathlib import Path
 from typing import Any
-
-import pyarrow as pa
 
 from kraftlog.backup.new_folder import check_new_folder, new_folder
 from kraftlog.backup.new_nodes import (
@@ -29,7 +28,15 @@ from kraftlog.backup.quorum import (
     properties_text,
     write_controller,
 )
-from kraftlog.backup.restored_coordinators import EndedTransaction, MovedOffset, offset_rows, transaction_rows
+from kraftlog.backup.restored_coordinators import (
+    EndedTransaction,
+    LaterRecords,
+    MovedOffset,
+    decisions_after,
+    offset_rows,
+    transaction_rows,
+    without_offsets,
+)
 from kraftlog.backup.restored_image import BROKER_EPOCH, ReplicasOfPartition, restored_image
 from kraftlog.codec.encode import encode
 from kraftlog.codec.metadata_version import NEWEST_LEVEL
@@ -48,10 +55,11 @@ from kraftlog.metadata_log.files import MetadataLog
 from kraftlog.metadata_log.image_at import ImageAt
 from kraftlog.read.index_interval import shown_interval
 from kraftlog.read.lineage import NO_EPOCH
-from kraftlog.read.log_pass import Progress
+from kraftlog.read.log_pass import Pass, Progress
 from kraftlog.read.partitions import by_partition, is_metadata, log_start_offset
 from kraftlog.tables.log import Log
 from kraftlog.tables.open_log import open as open_log
+from kraftlog.tables.transactions import coordinator_transactions
 from kraftlog.tables.unread_files import note_unreadable
 from kraftlog.topics import CONSUMER_OFFSETS, TRANSACTION_STATE, TopicPartition, names
 from kraftlog.transactions.cut import Cut, CutTime, Side
@@ -341,6 +349,7 @@ class _Restore:
         self._ends: dict[TopicPartition, int] = {}
         self._starts: dict[TopicPartition, int] = {}
         self._aborted_producers = set[int]()
+        self._open_at_cut: list[list[Segment]] = []
         ids = {one.cluster_id for lines in log.lines.partitions for one in lines.replicas} - {None}
         self.done = Restore(
             cluster_id or uuid_text(random_uuid()), next(iter(ids)) if len(ids) == 1 else None, nodes, at.offset
@@ -441,26 +450,35 @@ class _Restore:
         self.done.partitions[at] = replace(self.done.partitions[at], written=written, log_start_offset=start)
         if batches is not None:
             self._aborted_producers |= batches.aborted_producers
+            if batches.aborted_producers:
+                self._open_at_cut.append(segments)
             self.done.faults += [fault for fault in batches.faults if fault not in self.done.faults]
             self.done.notes += batches.notes
 
     def _with_rest(self, one: _Planned, segments: list[Segment], batches: ExtractedBatches) -> Iterator[Piece]:
         """Return the batches of a partition, and behind them the records that a coordinator's topic needs."""
-        yield from batches.pieces()
-        rows: Callable[[], Iterator[pa.RecordBatch]] | None = None
         last = segments[-1]
-        if one.source.topic == TRANSACTION_STATE and last.is_cut:
-            levels = dict(self._at.image.feature_levels())
-            rows = lambda: transaction_rows(  # noqa: E731
-                segments, self._aborted_producers, levels.get("transaction.version", 0), self.done.ended_transactions
-            )
         is_renamed = any(old != new for old, new in self._new_names.items())
-        if one.source.topic == CONSUMER_OFFSETS and (last.is_cut or is_renamed):
-            rows = lambda: offset_rows(  # noqa: E731
+        if one.source.topic == TRANSACTION_STATE and last.is_cut:
+            decided = self._decided
+            later = LaterRecords.of(self._log.found, one.source, decided, Pass(faults=self.done.faults))
+            yield from without_offsets(batches.pieces(), later.offsets)
+            rows = transaction_rows(
+                later.states(segments, decided, batches.next_offset),
+                self._aborted_producers,
+                dict(self._at.image.feature_levels()).get("transaction.version", 0),
+                self.done.ended_transactions,
+            )
+        elif one.source.topic == CONSUMER_OFFSETS and (last.is_cut or is_renamed):
+            yield from batches.pieces()
+            rows = offset_rows(
                 self._committed(segments), self._new_names, self._ends, batches.last_timestamp, self.done.moved_offsets
             )
+        else:
+            yield from batches.pieces()
+            return
         offset = max(batches.next_offset, last.base_offset or 0)
-        for batch in rows() if rows is not None else ():
+        for batch in rows:
             data = encode(
                 batch,
                 base_offset=offset,
@@ -469,6 +487,15 @@ class _Restore:
             )
             yield Piece(last, offset, data, batch.num_rows, is_copied=False)
             offset += batch.num_rows
+
+    @cached_property
+    def _decided(self) -> dict[str, int]:
+        """When transactions were decided that are aborted at the cut, by transactional id."""
+        if not self._open_at_cut:
+            return {}
+        read = Pass(faults=self.done.faults)
+        known = coordinator_transactions(self._log.found, read)
+        return decisions_after(self._open_at_cut, known, read)
 
     def _committed(self, segments: list[Segment]) -> list[dict[str, Any]]:
         """Return the committed offsets of groups in one partition; those of open transactions are aborted."""

@@ -1,14 +1,14 @@
 """Records that are appended to the coordinators' topics, so that these agree with partitions that were cut.
 
-Where partitions are cut, transactions that are open there are aborted. ``__transaction_state`` is cut as well, and may
-say otherwise of a transactional id: that its transaction is ongoing, or prepared, or that it is complete although its
-markers lie after the cut. A coordinator that loads such a state would go on with it: it sends the markers of a prepared
-transaction, COMMIT among them, to partitions that have aborted the transaction already, and lets an ongoing one time
-out a minute later. No record would become visible by that, since a marker without a transaction changes nothing. But
-the coordinator would report a commit that did not happen, and producers would wait for it. So each id that is not at
-rest gets a last record at the cut: CompleteAbort with a raised epoch, as the coordinator itself writes when it aborts
-for a producer that is gone; or CompleteCommit, if all of the markers lie before the cut. An id that is complete stays
-as it is.
+Where partitions are cut, transactions that are open there are aborted. ``__transaction_state`` is cut as well, but its
+records have no place among the markers: of a transaction that is aborted so, it may hold the decision, to commit even,
+and that it is complete. A coordinator that loads a decision sends its markers, to partitions that have aborted the
+transaction. No record becomes visible by that, since a marker without a transaction changes nothing; but files and
+coordinator contradict each other, and a producer is told of a commit that is not there. So all records of a
+transactional id from such a decision on are left out, as they lie after the cut. Each id that is then not at rest gets
+last records: PrepareAbort, with a raised epoch as the coordinator writes it for a producer that is gone, and
+CompleteAbort; or CompleteCommit, if the transaction was decided and its markers lie before the cut. Otherwise the
+coordinator would wait for the timeout of a transaction that has ended.
 
 A group may have committed an offset behind the end of a partition, since the cut lies before it there. The group gets
 the end of the partition: other records will have the offsets between, and it would skip them.
@@ -16,16 +16,27 @@ the end of the partition: other records will have the offsets between, and it wo
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from kraftlog.codec.compression import decompressor
+from kraftlog.codec.decode import decode
+from kraftlog.codec.filtered_batch import filtered_batch
+from kraftlog.codec.header_scan import ends
+from kraftlog.codec.headers import last_offsets
+from kraftlog.codec.options import ReadOptions
+from kraftlog.layout.discover import Discovery
 from kraftlog.layout.segment import Segment
 from kraftlog.log_store.group_offsets import OffsetAndMetadata, offset_records, tombstones
 from kraftlog.log_store.transaction_records import transaction_record, transaction_states
 from kraftlog.log_store.transaction_state import (
+    COMPLETE_ABORT,
+    COMPLETE_COMMIT,
     LAST_EPOCH,
     PREPARE_ABORT,
     PREPARE_COMMIT,
@@ -33,7 +44,14 @@ from kraftlog.log_store.transaction_state import (
     TransactionState,
     transition,
 )
+from kraftlog.read.log_pass import Pass
+from kraftlog.tables.transactions import TransactionsOfLog, coordinator_transactions
 from kraftlog.topics import TopicPartition
+from kraftlog.transactions.transaction import OPEN, CoordinatorTransaction, StateRecord
+from kraftlog.write.appended_batches import headers_of
+from kraftlog.write.extracted_batches import Piece
+
+_DECIDED = (PREPARE_COMMIT, PREPARE_ABORT, COMPLETE_COMMIT, COMPLETE_ABORT)
 
 
 @dataclass(frozen=True)
@@ -77,8 +95,8 @@ class MovedOffset:
     new_offset: int
 
 
-def ended(state: TransactionState, aborted_producers: Collection[int]) -> TransactionState:
-    """Return the state of a transactional id at rest; the same one if it is.
+def ended(state: TransactionState, aborted_producers: Collection[int]) -> list[TransactionState]:
+    """Return the states by which a transactional id comes to rest; none if it is at rest.
 
     Parameters
     ----------
@@ -90,43 +108,154 @@ def ended(state: TransactionState, aborted_producers: Collection[int]) -> Transa
     Examples
     --------
     >>> from kraftlog.backup.restored_coordinators import ended
-    >>> from kraftlog.log_store.transaction_state import NAMES, PREPARE_COMMIT, TransactionState
+    >>> from kraftlog.log_store.transaction_state import PREPARE_COMMIT, TransactionState
     >>> prepared = TransactionState("etl", 7, 3, 60_000, PREPARE_COMMIT)
-    >>> [(NAMES[one.status], one.producer_epoch) for one in (ended(prepared, {7}), ended(prepared, {8}))]
-    [('CompleteAbort', 4), ('CompleteCommit', 3)]
+    >>> [(one.status_name, one.producer_epoch) for one in ended(prepared, {7})]
+    [('PrepareAbort', 4), ('CompleteAbort', 4)]
+    >>> [(one.status_name, one.producer_epoch) for one in ended(prepared, {8})]
+    [('CompleteCommit', 3)]
     """
     if not state.is_pending:
-        return state
-    prepared = state
-    if state.status != PREPARE_COMMIT or state.producer_id in aborted_producers:
+        return []
+    states = []
+    if state.is_ongoing or (state.status == PREPARE_COMMIT and state.producer_id in aborted_producers):
         epoch = min(state.producer_epoch + 1, LAST_EPOCH)
-        prepared = replace(state, status=PREPARE_ABORT, producer_epoch=epoch)
-    return transition(state.transactional_id, prepared, Complete(state.last_update_timestamp))
+        states.append(replace(state, status=PREPARE_ABORT, producer_epoch=epoch))
+    last = states[-1] if states else state
+    return [*states, transition(state.transactional_id, last, Complete(state.last_update_timestamp))]
+
+
+def decisions_after(
+    partitions: Iterable[Sequence[Segment]], known: Iterable[CoordinatorTransaction], read: Pass
+) -> dict[str, int]:
+    """Return when transactions were decided that are open where partitions are cut, by transactional id.
+
+    Parameters
+    ----------
+    partitions : iterable of sequence of Segment
+        Those in which transactions are open at the cut.
+    known : iterable of CoordinatorTransaction
+        From ``__transaction_state``.
+    read : Pass
+    """
+    logs = TransactionsOfLog()
+    for group in partitions:
+        logs.read(list(group), read)
+    decided: dict[str, int] = {}
+    for some in logs.transactions(known):
+        for one in some:
+            is_open = any(part.state == OPEN for part in one.parts)
+            if is_open and one.known is not None and one.known.decision is not None:
+                of = one.known.transactional_id
+                decided[of] = min(decided.get(of, one.known.decided_at), one.known.decided_at)
+    return decided
+
+
+@dataclass
+class LaterRecords:
+    """Records of a partition of ``__transaction_state`` that lie after the cut, though not by their offsets.
+
+    Attributes
+    ----------
+    offsets : set of int
+    before : dict
+        Other records of the same transactional ids, with their offsets.
+    """
+
+    offsets: set[int] = field(default_factory=set)
+    before: dict[str, list[tuple[int, StateRecord]]] = field(default_factory=lambda: defaultdict(list))
+
+    @classmethod
+    def of(cls, files: Discovery, partition: TopicPartition, decided: Mapping[str, int], read: Pass) -> LaterRecords:
+        """Return those from a decision on.
+
+        Parameters
+        ----------
+        files : Discovery
+        partition : TopicPartition
+        decided : mapping of str to int
+            When transactional ids decided a transaction, in milliseconds.
+        read : Pass
+        """
+        later, is_after = cls(), set[str]()
+
+        def see(of: TopicPartition, offset: int, record: StateRecord) -> None:
+            time = decided.get(record.transactional_id)
+            if of != partition or time is None:
+                return
+            if record.status in _DECIDED and record.last_update >= time:
+                is_after.add(record.transactional_id)
+            if record.transactional_id in is_after:
+                later.offsets.add(offset)
+            else:
+                later.before[record.transactional_id].append((offset, record))
+
+        if decided:
+            coordinator_transactions(files, read, see)
+        return later
+
+    def states(self, segments: Sequence[Segment], decided: Collection[str], end_offset: int) -> list[TransactionState]:
+        """Return the last state of each transactional id before an offset, without later records."""
+        states = [one for one in transaction_states(list(segments)) if one.transactional_id not in decided]
+        for records in self.before.values():
+            last = [record for offset, record in records if offset < end_offset][-1:]
+            states += [_state_of(record) for record in last if record.status is not None]
+        return states
+
+
+def _state_of(record: StateRecord) -> TransactionState:
+    assert record.status is not None
+    return TransactionState(
+        record.transactional_id,
+        record.producer_id,
+        record.producer_epoch,
+        record.timeout_ms,
+        record.status,
+        record.partitions,
+        record.start,
+        record.last_update,
+        record.previous_producer_id,
+        transaction_version=record.version,
+    )
+
+
+def without_offsets(pieces: Iterable[Piece], offsets: Collection[int]) -> Iterator[Piece]:
+    """Return pieces without the records at some offsets."""
+    left_out = np.fromiter(offsets, np.int64, len(offsets))
+    for piece in pieces:
+        headers = headers_of(memoryview(piece.data))
+        lasts = last_offsets(headers)
+        if not len(left_out) or not ((left_out >= headers["base_offset"][0]) & (left_out <= lasts[-1])).any():
+            yield piece
+            continue
+        for start, stop in zip(headers["position"].tolist(), ends(headers).tolist(), strict=True):
+            batch = bytes(memoryview(piece.data)[start:stop])
+            rows = decode(batch, columns=["offset"], include_control=True).to_table()["offset"].to_numpy()
+            keeps = ~np.isin(rows, left_out)
+            if keeps.all():
+                yield replace(piece, base_offset=int(rows[0]), data=batch, records=len(rows))
+            elif keeps.any():
+                data = filtered_batch(batch, keeps, None, decompressor(ReadOptions.max_decompressed_bytes), None)
+                kept = int(keeps.sum())
+                yield replace(piece, base_offset=int(rows[0]), data=data, records=kept, is_copied=False)
 
 
 def transaction_rows(
-    segments: Sequence[Segment],
+    states: Iterable[TransactionState],
     aborted_producers: Collection[int],
     transaction_version: int,
     done: list[EndedTransaction],
 ) -> Iterator[pa.RecordBatch]:
-    """Return the records to append to a partition of ``__transaction_state``: columns key and value.
-
-    Raises
-    ------
-    RecordError
-        When a record cannot be read.
-    """
-    for state in transaction_states(list(segments)):
+    """Return the records to append to a partition of ``__transaction_state``: columns key and value."""
+    for state in states:
         after = ended(state, aborted_producers)
-        if after is not state:
-            record = transaction_record(after, transaction_version)
-            done.append(
-                EndedTransaction(state.transactional_id, state.producer_id, state.status_name, after.status_name)
-            )
-            yield pa.record_batch(
-                {"key": pa.array([record.key], pa.binary()), "value": pa.array([record.value], pa.binary())}
-            )
+        if after:
+            names = state.status_name, after[-1].status_name
+            done.append(EndedTransaction(state.transactional_id, state.producer_id, *names))
+        for one in after:
+            record = transaction_record(one, transaction_version)
+            columns = {"key": pa.array([record.key], pa.binary()), "value": pa.array([record.value], pa.binary())}
+            yield pa.record_batch(columns)
 
 
 def offset_rows(
