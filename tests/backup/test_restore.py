@@ -3,46 +3,285 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from random import Random
-from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import kraftlog
 from accounts import history, is_whole, with_clocks_of_leaders
 from command_line import run_command
 from faulty_disk import FaultyDisk, since
-from kraftlog import LogStore
+from kraftlog import LogStore, MetadataLogWriter
 from kraftlog.backup.new_nodes import new_nodes, placements
 from kraftlog.backup.restore import Restore
 from kraftlog.disk.disk import use_disk
 from kraftlog.layout.checkpoints import read_offset_checkpoint, read_properties
-from kraftlog.log_store.transaction_state import NAMES
 from kraftlog.metadata.uuids import uuid_text
 from kraftlog.transactions.cut import CutTime, Side
 
 COLUMNS = ["topic", "partition", "offset", "key", "value", "headers", "timestamp", "partition_leader_epoch"]
 LEVELS = ("read_committed", "read_uncommitted")
 TIMES = 6
+CONFIG = pa.schema(
+    [("resource_type", pa.int8()), ("resource_name", pa.string()), ("name", pa.string()), ("value", pa.string())]
+)
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a log directory with two topics, one of them in a group's offsets, and with closed segments."""
+    """Return a log directory with closed segments, deleted records, transactions and a group."""
     folder = tmp_path_factory.mktemp("source") / "store"
-    with LogStore(folder, segment_bytes=500) as store:
-        store.create_topic("orders", partitions=2, configs={"retention.ms": -1, "min.insync.replicas": 2})
-        store.create_topic("paid")
+    with LogStore(folder) as store:
+        store.create_topic("orders", partitions=2, configs={"retention.ms": -1})
+        store.create_topic("paid.late")
+        store.create_topic("never")
         producer = store.producer(transactional_id="etl")
         for number in range(12):
-            with producer.transaction() as transaction:
-                producer.send("orders", [{"value": b"%d" % number}], partition=number % 2)
-                producer.send("paid", [{"value": b"%d" % number}])
-                transaction.send_offsets({("orders", 0): number}, group="readers") if False else None
-        with store.consumer("readers") as consumer:
-            consumer.subscribe(["orders"])
-            consumer.poll()
-            consumer.commit()
+            with producer.transaction():
+                producer.send("orders", value=f"order {number}", partition=number % 2)
+                producer.send("paid.late", value=f"paid {number}")
+                producer.send_offsets_to_transaction({("orders", 0): number // 2}, group="readers")
+    configs = [("orders", "min.insync.replicas", "2"), ("paid.late", "remote.storage.enable", "true")]
+    rows = [{"resource_type": 2, "resource_name": of, "name": name, "value": value} for of, name, value in configs]
+    with MetadataLogWriter(folder / "__cluster_metadata-0", None) as writer:
+        writer.append(kraftlog.encode_messages("ConfigRecord", pa.RecordBatch.from_pylist(rows, CONFIG), 0))
     return folder
+
+
+def directories(target: Path) -> list[Path]:
+    return sorted(target.glob("node-*/logs-*"))
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.suffix == ".log"}
+
+
+def rows_of(log: kraftlog.Log, topic: str, level: str) -> list[object]:
+    files = log.of_files(log.found.only(lambda name, _: name == topic))
+    return files.records(COLUMNS, isolation_level=level).to_table().to_pylist()
+
+
+def test_all_is_there_byte_by_byte_on_all_replicas(store: Path, tmp_path: Path) -> None:
+    done = kraftlog.restore(store, tmp_path / "cluster", nodes=3, directories=2)
+    assert [fault.message.partition(":")[0] for fault in done.faults] == ["never-0"]  # a store makes its folder later
+    assert (done.ended_transactions, done.moved_offsets) == ([], [])
+    assert all(one.is_identical for one in done.partitions)
+    assert len(directories(tmp_path / "cluster")) == 6
+    for one in done.partitions:
+        folders = list((tmp_path / "cluster").glob(f"node-*/logs-*/{one.name}"))
+        assert len(folders) == len(one.replicas) == 1
+        assert {path.name for path in folders[0].parents[1:2]} == {f"node-{one.replicas[0]}"}
+        source = store / one.name
+        if source.exists():
+            assert files_of(folders[0]) == files_of(source)
+    log, source_log = kraftlog.open(directories(tmp_path / "cluster")), kraftlog.open(store)
+    assert log.offsets().to_pylist() == source_log.offsets().to_pylist()
+    assert log.errors().to_pylist() == []
+    assert done.groups == {"readers": {"orders-0": 5}}
+
+
+def test_the_image_is_that_of_the_source_but_for_the_nodes(store: Path, tmp_path: Path) -> None:
+    done = kraftlog.restore(store, tmp_path / "cluster", nodes=2, quorum="dynamic")
+    found, source = kraftlog.open(directories(tmp_path / "cluster")).image(), kraftlog.open(store).image()
+    tables, expected = found.image.tables(), source.image.tables()
+    assert [row["broker_id"] for row in tables["RegisterBrokerRecord"].to_pylist()] == [1, 2]
+    topics = [sorted(map(repr, some["TopicRecord"].to_pylist())) for some in (tables, expected)]
+    assert topics[0] == topics[1]
+    assert tables["FeatureLevelRecord"].equals(expected["FeatureLevelRecord"])
+    assert [name for name, _ in found.quorum] == ["KRAFT_VERSION", "KRAFT_VOTERS"]
+    configs = {(row["resource_name"], row["name"]): row["value"] for row in tables["ConfigRecord"].to_pylist()}
+    assert configs["orders", "retention.ms"] == "-1"
+    assert configs["orders", "min.insync.replicas"] == "1"  # there is one replica, as in the source
+    assert ("paid.late", "remote.storage.enable") not in configs
+    assert [note.partition(":")[0] for note in done.notes] == ["orders", "paid.late"]
+    before, after = (
+        {(row["topic_id"], row["partition_id"]): row["leader_epoch"] for row in some["PartitionRecord"].to_pylist()}
+        for some in (expected, tables)
+    )
+    assert {of: epoch + 1 for of, epoch in before.items()} == after
+    ids = [table["ProducerIdsRecord"].column("next_producer_id").to_pylist() for table in (tables, expected)]
+    assert ids[0] == ids[1] != []
+
+
+def test_the_files_of_a_node_agree(store: Path, tmp_path: Path) -> None:
+    """Checkpoints, topic ids and the identity of each directory, by which a broker takes its replicas for its own."""
+    target = tmp_path / "cluster"
+    done = kraftlog.restore(store, target, nodes=2, directories=2, new_cluster_id="a3JhZnRsb2ctaW50ZXJvcA")
+    image = kraftlog.open(directories(target)).image().image
+    topics = {uuid_text(row["topic_id"]): row["name"] for row in image.tables()["TopicRecord"].to_pylist()}
+    assigned = {
+        (topics[uuid_text(row["topic_id"])], row["partition_id"]): (row["replicas"], uuid_text(row["directories"][0]))
+        for row in image.tables()["PartitionRecord"].to_pylist()
+    }
+    ends = {(one.topic, one.partition): one.written.end_offset for one in done.partitions if one.written}
+    seen = set()
+    for directory in directories(target):
+        properties = read_properties(directory / "meta.properties")
+        assert properties["cluster.id"] == done.cluster_id == "a3JhZnRsb2ctaW50ZXJvcA"
+        assert json.loads((directory / ".kafka_cleanshutdown").read_text()) == {"version": 0, "brokerEpoch": 0}
+        for folder in directory.glob("*-*/partition.metadata"):
+            topic, _, number = folder.parent.name.rpartition("-")
+            if topic == "__cluster_metadata":
+                continue
+            of = topic, int(number)
+            seen.add(of)
+            assert topics[read_properties(folder)["topic_id"]] == topic
+            assert assigned[of] == ([int(properties["node.id"])], properties["directory.id"])
+            for name in ("recovery-point-offset-checkpoint", "replication-offset-checkpoint"):
+                assert read_offset_checkpoint(directory / name)[of] == ends[of]
+    assert seen == set(ends)
+
+
+def test_cuts_at_random_times_tear_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums, transactions, coordinators and groups agree, and neither verify nor audit says otherwise."""
+    draw = Random(3)
+    with_clocks_of_leaders(monkeypatch, draw)
+    begin, end = history(tmp_path / "store", draw)
+    source = kraftlog.open(tmp_path / "store")
+    ended = left_out = 0
+    for number in range(TIMES):
+        time = CutTime(Side.AT_OR_BEFORE, draw.randint(begin, end)) if number else CutTime.of("end")
+        target = tmp_path / f"cluster-{number}"
+        done = kraftlog.restore(tmp_path / "store", target, nodes=2, cut=time)
+        assert done.faults == []
+        log, at = kraftlog.open(directories(target)), source.cut_at(time)
+        assert is_whole(log)
+        for level in LEVELS:
+            for topic in ("accounts", "orders"):
+                assert rows_of(log, topic, level) == rows_of(at, topic, level)
+        states = {row["status"] for row in log.transactional_ids().to_pylist()}
+        assert not states & {"Ongoing", "PrepareCommit", "PrepareAbort"}
+        assert [row for row in log.findings().to_pylist() if row["severity"] != "note"] == []
+        assert log.errors().to_pylist() == []
+        ends = {(one.topic, one.partition): one.end_offset for one in log.partitions}
+        assert all(row["offset"] <= ends[row["topic"], row["partition"]] for row in log.offsets().to_pylist())
+        ended += len(done.ended_transactions)
+        state = [one.written for one in done.partitions if one.topic == "__transaction_state"]
+        all_states = len(rows_of(at, "__transaction_state", "read_uncommitted")) + 2 * len(done.ended_transactions)
+        left_out += sum(written.records for written in state if written) < all_states
+    assert ended
+    assert left_out, "no decision lay after a cut"
+
+
+def test_topics_by_pattern_and_other_names(store: Path, tmp_path: Path) -> None:
+    """Committed offsets go with the topic; the topics of the coordinators are always there."""
+    target = tmp_path / "cluster"
+    done = kraftlog.restore(store, target, topics=["ord*"], rename={"orders": "copy"})
+    assert {one.topic for one in done.partitions} == {"copy", "__consumer_offsets", "__transaction_state"}
+    log = kraftlog.open(directories(target))
+    assert len(rows_of(log, "copy", "read_committed")) == 12
+    assert done.groups == {"readers": {"copy-0": 5}}
+    assert [(one.topic, one.new_topic, one.new_offset) for one in done.moved_offsets] == [("orders", "copy", 5)]
+    assert {row["resource_name"] for row in log.image().image.tables()["ConfigRecord"].to_pylist()} >= {"copy"}
+    some = kraftlog.restore(store, tmp_path / "some", topics=["orders"], partitions=[1])
+    counts = {one.name: one.written.records for one in some.partitions if one.topic == "orders" and one.written}
+    assert counts == {"orders-0": 0, "orders-1": 6}
+
+
+def test_a_partition_without_files_is_named_and_empty(store: Path, tmp_path: Path) -> None:
+    source = [store / name for name in ("__cluster_metadata-0", "orders-1", "__transaction_state-0")]
+    dry = kraftlog.restore(source, tmp_path / "cluster", topics=["orders"], dry_run=True)
+    assert not (tmp_path / "cluster").exists()
+    assert "orders-0: no folder of it among the files; it will have no records" in [one.message for one in dry.faults]
+    done = kraftlog.restore(source, tmp_path / "cluster", topics=["orders"])
+    ends = {one.name: one.written.end_offset for one in done.partitions if one.topic == "orders" and one.written}
+    assert ends["orders-0"] == 0 < ends["orders-1"]
+    with pytest.raises(kraftlog.RecordError, match="no folder of it"):
+        kraftlog.restore(source, tmp_path / "strict", topics=["orders"], strict=True)
+
+
+def test_deleted_records_stay_deleted(store: Path, tmp_path: Path) -> None:
+    """The log start offset stays, also where no record is behind it: offsets are not given twice."""
+    copy = tmp_path / "store"
+    for path in sorted(store.rglob("*")):
+        if path.is_file() and path.name != ".lock":
+            (copy / path.relative_to(store)).parent.mkdir(parents=True, exist_ok=True)
+            (copy / path.relative_to(store)).write_bytes(path.read_bytes())
+    end = kraftlog.open(store, topics=["orders"], partitions=[1]).partitions[0].end_offset
+    (copy / "log-start-offset-checkpoint").write_text(f"0\n2\norders 0 3\norders 1 {end}\n")
+    done = kraftlog.restore(copy, tmp_path / "cluster", topics=["orders"])
+    starts = {one.name: one.log_start_offset for one in done.partitions if one.topic == "orders"}
+    assert starts == {"orders-0": 3, "orders-1": end}
+    (directory,) = directories(tmp_path / "cluster")
+    assert read_offset_checkpoint(directory / "log-start-offset-checkpoint") == {("orders", 0): 3, ("orders", 1): end}
+    parts = {one.partition: one for one in kraftlog.open(directory, topics=["orders"]).partitions}
+    assert [(parts[at].start_offset, parts[at].end_offset) for at in (0, 1)][1] == (end, end)
+
+
+def restored_on(disk: FaultyDisk, store: Path, target: Path) -> Restore:
+    with use_disk(disk):
+        return kraftlog.restore(store, target, nodes=2, topics=["orders"], cut="end")
+
+
+def test_a_disk_that_fails_leaves_nothing_under_the_name(store: Path, tmp_path: Path) -> None:
+    """Each step in turn is where the disk is gone; the source is never written to; all is synced before the name."""
+    disk = FaultyDisk()
+    restored_on(disk, store, tmp_path / "copy")
+    renamed = next(one.number for one in disk.steps if one.name == "rename" and one.path.name.startswith("copy"))
+    assert not [one for one in disk.steps if store in (one.path, *one.path.parents)]
+    written = {one.path for one in disk.steps if one.name == "append" and one.number < renamed}
+    synced = {one.path for one in disk.steps if one.name == "sync" and one.number < renamed}
+    assert written <= synced
+    folders = {path.parent for path in written}
+    assert folders <= {one.path for one in disk.steps if one.name == "sync_folder" and one.number < renamed}
+    for number in range(0, renamed + 1, 7):
+        with pytest.raises(OSError, match="Input/output error"):
+            restored_on(FaultyDisk(since(number)), store, tmp_path / f"copy-{number}")
+        assert not (tmp_path / f"copy-{number}").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"topics": ["none*"]}, "no topic of the metadata matches 'none*'"),
+        ({"rename": {"none": "new"}}, "there is no topic 'none'"),
+        ({"rename": {"orders": "never"}}, "there would be two topics 'never'"),
+        ({"rename": {"orders": "a/b"}}, "expected 1 to 249 characters"),
+        ({"rename": {"__consumer_offsets": "new"}}, "a coordinator does not find its topic"),
+        ({"nodes": 0}, "nodes 0: expected 1 or more"),
+        ({"nodes": ["1@host"]}, "expected ID@HOST:PORT:CONTROLLER_PORT"),
+        ({"nodes": ["1@host:9092"]}, "no node is a controller"),
+        ({"nodes": ["1@a:1:2", "1@b:1:2"]}, "each id once"),
+        ({"directories": 0}, "directories 0: expected 1 or more"),
+        ({"quorum": "other"}, "quorum 'other' is not one of static, dynamic"),
+    ],
+)
+def test_refusals(store: Path, tmp_path: Path, options: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=r".") as error:
+        kraftlog.restore(store, tmp_path / "cluster", **options)  # type: ignore[arg-type]
+    assert message in str(error.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_source_without_metadata_is_refused(store: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="no __cluster_metadata among the files"):
+        kraftlog.restore(store / "orders-0", tmp_path / "cluster")
+    with pytest.raises(ValueError, match="lies in"):
+        kraftlog.restore(store, store / "cluster")
+
+
+def test_replicas_are_spread() -> None:
+    """Each node leads as many partitions, has as many replicas, and no replica twice."""
+    nodes = new_nodes(4, 2)
+    places = list(placements(nodes, [3] * 48))
+    leaders = [some[0].node.node_id for some in places]
+    assert {leaders.count(node.node_id) for node in nodes} == {12}
+    every = [place for some in places for place in some]
+    assert {sum(place.node is node for place in every) for node in nodes} == {36}
+    assert all(len({place.node.node_id for place in some}) == 3 for some in places)
+    assert {(place.node.node_id, place.directory) for place in every} == {(n, d) for n in range(1, 5) for d in range(2)}
+    followers = {some[1].node.node_id for some in places if some[0].node.node_id == 1}
+    assert len(followers) == 3
+
+
+def test_the_command_prints_the_report(store: Path, tmp_path: Path) -> None:
+    done = run_command("restore", store, tmp_path / "cluster", "--cut", "end", "-t", "orders", "--json")
+    assert done.returncode == 0
+    assert done.stdout == (tmp_path / "cluster" / "restored.json").read_text()
+    partitions = {one["topic"]: one for one in json.loads(done.stdout)["partitions"]}
+    assert partitions["orders"]["crc32c"] == f"{kraftlog.crc32c(next(iter(files_of(store / 'orders-1').values()))):08x}"
+    dry = run_command("restore", store, tmp_path / "dry", "--dry-run", "--nodes", "2")
+    assert "nothing was written; there would be" in dry.stdout
+    assert not (tmp_path / "dry").exists()

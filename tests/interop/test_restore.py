@@ -191,5 +191,6 @@ def test_verify_and_audit_are_silent_afterwards(run: Run) -> None:
 
 def test_the_nodes_do_not_complain(run: Run) -> None:
     """But for events that are slow on a machine that does other things, too."""
+    print(*(node.output() for node in run.nodes))
     errors = [error for node in run.nodes for error in node.errors() if "EventPerformanceMonitor" not in error]
     assert errors == []
