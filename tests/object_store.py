@@ -96,7 +96,7 @@ class ObjectStore:
         """Write an object."""
         self._objects.put_object(BUCKET, key, data)
 
-    def keys(self) -> list[str]:
+    def all_keys(self) -> list[str]:
         """Return the keys of all objects."""
         return sorted(self._objects.buckets[BUCKET].keys)
 

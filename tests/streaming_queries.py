@@ -18,7 +18,9 @@ TOO_LATE = "Python worker failed to connect back"
 
 Result = TypeVar("Result")
 
-limits_rows = pytest.mark.skipif(not HAS_READ_LIMITS, reason="this PySpark tells Python data sources neither limits nor availableNow")
+limits_rows = pytest.mark.skipif(
+    not HAS_READ_LIMITS, reason="this PySpark tells Python data sources neither limits nor availableNow"
+)
 
 
 def until_its_worker_starts(run: Callable[[], Result]) -> Result:
