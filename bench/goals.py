@@ -15,6 +15,8 @@ import corpus
 import extracting
 import folds
 import growing
+import objects
+import objects
 import redacting
 import searching
 import start
@@ -198,6 +200,11 @@ RATIOS = [
         RatioGoal(f"a remote tier, 50 ms a request, x plain ranges, {layout}", "tier", tiers.TIER.format(layout),
                   tiers.RANGES.format(layout), 0.9)
         for layout in tiers.LAYOUTS
+    ),
+    *(
+        RatioGoal(f"segments of an object store, 50 ms a request, {workers} workers, x plain ranges", "objects",
+                  objects.RECORDS.format(objects.SEGMENTS, workers), objects.RANGES.format(objects.SEGMENTS), 0.9)
+        for workers in objects.WORKERS
     ),
 ]  # fmt: skip
 

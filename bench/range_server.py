@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import atexit
 import re
+import subprocess
 import sys
 import threading
 import time
@@ -70,6 +72,17 @@ class Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         """Say nothing."""
+
+
+def serve(folder: Path, latency: float) -> dict[str, str | bool]:
+    """Run a server as long as this process lives, and return the storage options for it."""
+    server = subprocess.Popen(
+        [sys.executable, __file__, str(folder), str(latency)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    atexit.register(server.communicate)
+    assert server.stdout is not None
+    port = int(server.stdout.readline())
+    return {"endpoint_override": f"http://127.0.0.1:{port}", "anonymous": True, "region": "us-east-1"}
 
 
 def main() -> None:

@@ -24,6 +24,7 @@ import growing
 import growth
 import internal_topics
 import markdown
+import objects
 import redacting
 import report
 import stores
@@ -46,6 +47,7 @@ ALONE = {  # on no log
     "clean": lambda megabytes, _: cleaning.clean(megabytes),
     "last": lambda megabytes, _: following.last(megabytes),
     "tier": lambda megabytes, _: tiers.tier(megabytes),
+    "objects": lambda megabytes, _: objects.objects(megabytes),
 }
 OF_VALUES = {"avro": typed_values.pieces, "redact": redacting.pieces}  # in memory
 COMPARED = [*works.COMPARED, *internal_topics.WORKS]

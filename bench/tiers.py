@@ -5,8 +5,6 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,10 +13,12 @@ from backports import zstd
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 import corpus
+import range_server
 from kraftlog.disk import chunk_cache, part_file
 from kraftlog.disk.disk import disk
+from kraftlog.disk.in_order import READS_AT_ONCE
 from kraftlog.disk.part_path import Chunks, PartPath
-from kraftlog.disk.remote_files import READ_BYTES, READS_AT_ONCE, WINDOW_BYTES
+from kraftlog.disk.remote_files import READ_BYTES, WINDOW_BYTES
 from kraftlog.disk.remote_path import RemotePath
 from material import Material
 from rounds import Contender
@@ -35,16 +35,7 @@ def tier(megabytes: float) -> list[Contender]:
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     m = Material(corpus.Workload(1000, 64), megabytes)
     paths = {layout: _write(folder, layout, m.path.read_bytes()) for layout in LAYOUTS}
-    server = subprocess.Popen(
-        [sys.executable, str(Path(__file__).with_name("range_server.py")), str(folder), str(LATENCY)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    atexit.register(server.communicate)
-    assert server.stdout is not None
-    port = int(server.stdout.readline())
-    options = {"endpoint_override": f"http://127.0.0.1:{port}", "anonymous": True, "region": "us-east-1"}
+    options = range_server.serve(folder, LATENCY)
     found = []
     for layout, (key, chunks) in paths.items():
         path, size = RemotePath.parse(f"s3://bucket/{key}", options), sum(chunks.stored_sizes)
