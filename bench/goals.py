@@ -16,7 +16,6 @@ import extracting
 import folds
 import growing
 import objects
-import objects
 import redacting
 import searching
 import start

@@ -11,9 +11,19 @@ import fsspec
 import pytest
 
 import kraftlog
+from kraftlog import schema
+from kraftlog.codec.decode import RecordDecoder
+from kraftlog.codec.decode_plan import DecodePlan
+from kraftlog.codec.header_scan import HeaderScan
+from kraftlog.codec.options import ReadOptions
+from kraftlog.codec.records import Origin
 from kraftlog.disk import chunk_cache, remote_files
 from kraftlog.disk.chunk_cache import ChunkCache
+from kraftlog.disk.disk import disk
 from kraftlog.errors import CorruptRecordError
+from kraftlog.read.log_pass import Pass
+from kraftlog.read.ranges import Range
+from kraftlog.read.records import read_ranges
 from object_store import ObjectStore, object_store
 from segment_files import write_partition
 
@@ -107,6 +117,33 @@ def test_a_fault_of_a_segment_read_ahead_is_reported_in_its_place(
     assert [offset for _ in range(5) for offset in next(rows)["offset"].to_pylist()] == [*range(50)]
     with pytest.raises(CorruptRecordError, match=segment.file_name):
         next(rows)
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+def test_an_error_of_the_plan_is_raised_in_its_place(store: ObjectStore, local: Path, workers: int):
+    """Ranges are taken ahead of their turn; what was planned before an error is read first."""
+    log = log_of(store, local, f"plan-{workers}")
+
+    def parts() -> Iterator[Range]:
+        yield from (Range(segment, 0, segment.size) for segment in log.found.segments[:4])
+        raise ValueError("no more can be planned")
+
+    rows = read_ranges(parts(), schema.RECORDS.select(["offset"]), Pass(workers=workers))
+    assert [offset for _ in range(4) for offset in next(rows)["offset"].to_pylist()] == [*range(40)]
+    with pytest.raises(ValueError, match="no more can be planned"):
+        next(rows)
+
+
+def test_a_missing_object_is_noticed_by_its_first_read(store: ObjectStore, local: Path):
+    """As a file that cannot be opened: a stream lists again, because the segment was deleted since."""
+    segment = log_of(store, local, "missing").found.segments[3]
+    store.delete(segment.path.key)
+    with pytest.raises(FileNotFoundError, match=segment.file_name):
+        next(HeaderScan(disk().open(segment.path, segment.size)).headers())
+    plan = DecodePlan(schema.RECORDS.select(["offset"]), ReadOptions(), Origin("orders", 0, None))
+    decoder = RecordDecoder(disk().open(segment.path, segment.size), 0, segment.size, plan)
+    with pytest.raises(FileNotFoundError, match=segment.file_name):
+        next(decoder.batches([]))
 
 
 @pytest.mark.parametrize("workers", WORKERS)

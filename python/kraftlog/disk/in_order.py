@@ -74,7 +74,7 @@ def streams_in_order(
     work : callable
         Returns an iterator that a thread runs; its exception is raised in its turn.
     items : iterable
-        Iterated by the caller's thread, as far as needed.
+        Iterated by the caller's thread, as far as needed. Its exception is raised after the results of earlier items.
     threads : int
         Maximum number, and of items in work at the same time.
     size_of : callable
@@ -91,12 +91,18 @@ def streams_in_order(
     waiting = _Waiting(size_of, most_bytes)
     pending: deque[tuple[_Results[Result], Future[None]]] = deque()
     todo = iter(items)
+    failed: Exception | None = None
     with ThreadPoolExecutor(threads) as pool:
         try:
             while True:
-                for item in islice(todo, threads + 1 - len(pending)):  # one item that waits for a thread
-                    results: _Results[Result] = _Results()
-                    pending.append((results, pool.submit(waiting.fill, results, work, item)))
+                try:
+                    for item in islice(todo, threads + 1 - len(pending)):  # one item that waits for a thread
+                        results: _Results[Result] = _Results()
+                        pending.append((results, pool.submit(waiting.fill, results, work, item)))
+                except Exception as error:
+                    failed, todo = error, iter(())
+                if not pending and failed is not None:
+                    raise failed
                 if not pending:
                     return
                 results, future = pending[0]
