@@ -7,6 +7,7 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from written import SMALL, assert_sound, rows, stage, states, topics_of, visible
 
@@ -19,11 +20,17 @@ from kraftlog.disk.lock import LogDirectoryLock, LogDirectoryLockedError
 from kraftlog.layout.checkpoints import read_leader_epochs, read_offset_checkpoint
 from kraftlog.layout.producer_snapshot import read_producer_snapshot
 from kraftlog.log_store import staged_write
-from kraftlog.log_store.errors import ReusedTransactionalIdError, StorageError, UnknownTopicOrPartitionError
+from kraftlog.log_store.errors import (
+    InvalidPartitionsError,
+    ReusedTransactionalIdError,
+    StorageError,
+    UnknownTopicOrPartitionError,
+)
 from kraftlog.log_store.overwrites import MANIFEST
 from kraftlog.log_store.partition import Partition
 from kraftlog.log_store.placing import LARGE_BYTES
 from kraftlog.log_store.producer_entries import Stamp
+from kraftlog.log_store.rows import Routing, rows_by_partition
 from kraftlog.log_store.staged_write import (
     CommitUnfinishedError,
     abort,
@@ -592,8 +599,18 @@ def test_large_files_are_renamed_and_small_ones_copied(tmp_path: Path):
 
 def test_sizes_of_segments(tmp_path: Path):
     one, two = new_write(), new_write()
-    commit(tmp_path, one, stage(tmp_path, one, [{("t", 0): ["a"]}]), segment_bytes=1 << 20)
-    commit(tmp_path, two, stage(tmp_path, two, [{("u", 0): ["a"]}]), segment_bytes=2000)
+    commit(
+        tmp_path,
+        one,
+        stage(tmp_path, one, [{("t", 0): ["a"]}]),
+        options=StagingOptions(max_batch_bytes=200, segment_bytes=1 << 20),
+    )
+    commit(
+        tmp_path,
+        two,
+        stage(tmp_path, two, [{("u", 0): ["a"]}]),
+        options=StagingOptions(max_batch_bytes=200, segment_bytes=2000),
+    )
     with kraftlog.LogStore(tmp_path) as store:
         assert {name: topic.segment_bytes for name, topic in store.topics.items()} == {"t": 1 << 20, "u": 2000}
 
@@ -614,3 +631,25 @@ def test_marker_says_when(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     commit(tmp_path, one, stage(tmp_path, one, [{("t", 0): ["a"]}]))
     (row,) = kraftlog.open(tmp_path, topics=["t"]).partition_transactions(["end_timestamp"]).to_pylist()
     assert row["end_timestamp"] == datetime(2024, 2, 29, tzinfo=UTC)
+
+
+def test_batches_larger_than_kafkas_default_fit_a_new_topic(tmp_path: Path):
+    options = StagingOptions(max_batch_bytes=3_000_000)
+    one = new_write()
+    staged = stage(tmp_path, one, [{("t", 0): ["x" * 2_000_000], ("small", 0): ["a"]}], options)
+    commit(tmp_path, one, staged, options=options)
+    assert [len(value) for value in visible(tmp_path)["t", 0]] == [2_000_000]
+    with kraftlog.LogStore(tmp_path) as store:
+        assert store.topics["t"].max_message_bytes == 3_000_000
+
+
+def test_a_partition_that_would_make_too_many(tmp_path: Path):
+    """A number that is no partition, as of a wrong column, must not make folders up to it."""
+    one = new_write()
+    staged = stage(tmp_path, one, [{("t", 2_000_000_000): ["x"]}])
+    text = "topic 't': expected at most 10000 partitions, as Kafka's controller does, found 2000000001"
+    with pytest.raises(InvalidPartitionsError, match=text):
+        commit(tmp_path, one, staged)
+    assert not list(tmp_path.glob("t-*"))
+    with pytest.raises(ValueError, match="partition 10000 of t is not in the range 0 to 9999"):
+        list(rows_by_partition(pa.record_batch({"value": ["x"], "partition": [10_000]}), Routing("t"), 0))

@@ -138,6 +138,30 @@ def test_records_are_removed_on_request_only(spark, tmp_path: Path):
     assert values(tmp_path) == ["1"]
 
 
+@pytest.mark.parametrize("mode", ["errorifexists", "ignore"])
+def test_modes_that_spark_refuses(spark, tmp_path: Path, mode: str):
+    with pytest.raises(PySparkException, match=r"cannot be written in the .* mode\. Please use either the"):
+        write(spark.createDataFrame([("1",)], "value string"), tmp_path / "log", mode, topic="t")
+    assert not (tmp_path / "log").exists()
+
+
+def test_tables_of_the_catalog_are_refused(spark, tmp_path: Path):
+    """Also to write to: the messages name what works."""
+    write(spark.createDataFrame([("1",)], "value string"), tmp_path, topic="t")
+    options = f"USING kraftlog OPTIONS (path '{tmp_path}')"
+    with pytest.raises(PySparkException, match="use CREATE TEMPORARY VIEW with the same USING kraftlog OPTIONS"):
+        spark.sql(f"CREATE TABLE refused {options}")
+    with pytest.raises(PySparkException, match=r"use \.save.* Spark passes no options of CREATE TABLE and writeTo"):
+        spark.sql(f"CREATE TABLE refused {options} AS SELECT 'a' value, 't' topic")
+    spark.sql(f"CREATE TEMPORARY VIEW shown {options}")
+    try:
+        with pytest.raises(PySparkException, match="Cannot write to `kraftlog`, the reason is not enough data columns"):
+            spark.sql("INSERT INTO shown SELECT 'a' value, 't' topic")
+    finally:
+        spark.catalog.dropTempView("shown")
+    assert values(tmp_path) == ["1"]
+
+
 def test_a_folder_of_other_things_is_refused(spark, tmp_path: Path):
     (tmp_path / "keep.txt").write_text("mine")
     with pytest.raises(PySparkException, match=r"expected a log directory or an empty folder, found keep\.txt"):
@@ -189,6 +213,11 @@ def test_a_job_that_happens_once(spark, tmp_path: Path):
             "partition 5 of t is not in the range 0",
         ),
         ("string(id) value, -1 partition", {"topic": "t"}, "partition -1 of t is not in the range 0"),
+        (
+            "string(id) value, 2000000000 partition",
+            {"topic": "t"},
+            "partition 2000000000 of t is not in the range",
+        ),
         ("string(id) value, 1.5D partition", {"topic": "t"}, "column partition is double, not an integer"),
         ("string(id) value, id timestamp", {"topic": "t"}, "column timestamp is int64, not a timestamp"),
         ("string(id) value", {"topic": "t", "retention": "1"}, "unknown option retention; there are batchId"),
@@ -204,8 +233,9 @@ def test_what_cannot_be_written(spark, tmp_path: Path, select: str, options: dic
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"partitions": "0"}, "option partitions is '0', neither a positive number nor JSON"),
-        ({"partitions": '{"t": "x"}'}, "neither a positive number nor JSON"),
+        ({"partitions": "0"}, "option partitions is '0', neither a number from 1 to 10000 nor JSON"),
+        ({"partitions": "10001"}, "option partitions is '10001', neither a number from 1 to 10000 nor JSON"),
+        ({"partitions": '{"t": "x"}'}, "neither a number from 1 to 10000 nor JSON"),
         ({"compression": "rar"}, "option compression is 'rar', not one of none, gzip"),
         ({"batchSize": "big"}, "option batchSize is 'big', not a number"),
         ({"segmentBytes": "0"}, "option segmentBytes is 0, less than 1"),

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraftlog.codec.partitioner import partition_for_key
-from kraftlog.layout.names import LARGEST_PARTITION
+from kraftlog.log_store.topics import MOST_PARTITIONS
 
 COLUMNS = ("key", "value", "headers", "topic", "partition", "timestamp")
 _DATA = ("key", "value", "headers", "timestamp")
@@ -163,7 +163,7 @@ def _explicit(
         return np.full(rows.num_rows, -1, np.int64)
     column = rows.column("partition").cast(pa.int64())
     partitions = np.array(pc.fill_null(column, -1))
-    ends = np.array([LARGEST_PARTITION + 1 if count is None else count for count in counts], np.int64)[codes]
+    ends = np.array([MOST_PARTITIONS if count is None else count for count in counts], np.int64)[codes]
     bad = np.asarray(column.is_valid()) & ((partitions < 0) | (partitions >= ends))
     for at in np.flatnonzero(bad)[:1]:
         raise ValueError(

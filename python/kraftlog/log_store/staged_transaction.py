@@ -12,9 +12,9 @@ from kraftlog.log_store.group_members import GroupMetadata
 from kraftlog.log_store.group_offsets import OffsetAndMetadata
 from kraftlog.log_store.overwrites import Overwrite
 from kraftlog.log_store.producer_entries import Stamp
-from kraftlog.log_store.staging import StagedFile, read_headers
+from kraftlog.log_store.staging import StagedFile, StagingOptions, read_headers
 from kraftlog.log_store.store import LogStore
-from kraftlog.log_store.topics import DEFAULT_SEGMENT_BYTES
+from kraftlog.log_store.topics import DEFAULT_MAX_MESSAGE_BYTES, DEFAULT_SEGMENT_BYTES
 from kraftlog.log_store.transaction_coordinator import LONGEST_TIMEOUT_MS
 from kraftlog.log_store.transaction_state import NONE, TopicPartition
 from kraftlog.log_store.write_id import ONCE, WriteId
@@ -85,13 +85,13 @@ class StagedTransaction:
         topics: Mapping[str, int],
         *,
         overwrite: bool,
-        segment_bytes: int | None,
+        options: StagingOptions,
     ) -> dict[TopicPartition, int]:
         """Append files in order; return the first offset of each partition."""
         by_partition: dict[TopicPartition, list[StagedFile]] = {}
         for file in files:
             by_partition.setdefault((file.topic, file.partition), []).append(file)
-        self._make_topics(by_partition, topics, segment_bytes, also_empty=overwrite)
+        self._make_topics(by_partition, topics, options, also_empty=overwrite)
         overwritten: list[TopicPartition] = []
         if overwrite:
             names = {topic for topic, _ in by_partition} | set(topics)
@@ -122,7 +122,7 @@ class StagedTransaction:
         self,
         files: Iterable[TopicPartition],
         counts: Mapping[str, int],
-        segment_bytes: int | None,
+        options: StagingOptions,
         *,
         also_empty: bool,
     ) -> None:
@@ -134,7 +134,7 @@ class StagedTransaction:
                 continue
             folders = partition_folders(self._store.path).get(topic, [])
             count = max(partitions, counts.get(topic, 1), *(at + 1 for at in folders))
-            self._store.create_topic(topic, count, _configs(segment_bytes))
+            self._store.create_topic(topic, count, _configs(options))
             for at in range(count):  # as a broker does, which makes all folders at once
                 self._parts.partition_of((topic, at))
 
@@ -178,10 +178,12 @@ class StagedTransaction:
         return first
 
 
-def _configs(segment_bytes: int | None) -> dict[str, int]:
-    """Return the configuration for a segment size; Kafka allows small sizes only under another name."""
-    if segment_bytes is None or segment_bytes == DEFAULT_SEGMENT_BYTES:
-        return {}
-    if segment_bytes >= 1 << 20:
-        return {"segment.bytes": segment_bytes}
-    return {"internal.segment.bytes": max(segment_bytes, 1 << 10)}
+def _configs(options: StagingOptions) -> dict[str, int]:
+    """Return the configuration for sizes other than Kafka's; it allows small segments only under another name."""
+    configs: dict[str, int] = {}
+    if options.segment_bytes != DEFAULT_SEGMENT_BYTES:
+        name = "segment.bytes" if options.segment_bytes >= 1 << 20 else "internal.segment.bytes"
+        configs[name] = max(options.segment_bytes, 1 << 10)
+    if options.max_batch_bytes > DEFAULT_MAX_MESSAGE_BYTES:
+        configs["max.message.bytes"] = options.max_batch_bytes
+    return configs

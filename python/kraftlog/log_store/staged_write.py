@@ -26,7 +26,7 @@ from kraftlog.log_store.coordinator_file import read_known
 from kraftlog.log_store.directory import check_log_directory, partition_folders
 from kraftlog.log_store.overwrites import has_manifest
 from kraftlog.log_store.staged_transaction import StagedTransaction, committed_batch, last_batch
-from kraftlog.log_store.staging import StagedFile, WriteEndedError, headers_path
+from kraftlog.log_store.staging import StagedFile, StagingOptions, WriteEndedError, headers_path
 from kraftlog.log_store.staging_location import StagingLocation
 from kraftlog.log_store.store import LogStore
 from kraftlog.log_store.transaction_state import TopicPartition
@@ -92,7 +92,7 @@ def commit(
     *,
     overwrite: bool = False,
     topics: Mapping[str, int] | None = None,
-    segment_bytes: int | None = None,
+    options: StagingOptions | None = None,
     location: StagingLocation | None = None,
 ) -> dict[TopicPartition, int] | None:
     """Make the staged rows visible, all or none.
@@ -112,8 +112,8 @@ def commit(
     topics : mapping of str to int, optional
         Partition counts of topics that do not exist. With ``overwrite`` these topics are emptied even without rows for
         them.
-    segment_bytes : int, optional
-        Segment size of topics that do not exist; by default Kafka's.
+    options : StagingOptions, optional
+        Those of the staged files: topics that do not exist get sizes of segments and batches that fit them.
     location : StagingLocation, optional
         Where tasks have sent their files. They are removed at the end.
 
@@ -170,7 +170,7 @@ def commit(
                 return None
             _check_staged(write.folder(log_directory), files)
             transaction = StagedTransaction(store, write, write.folder(log_directory))
-            offsets = transaction.append(files, topics or {}, overwrite=overwrite, segment_bytes=segment_bytes)
+            offsets = transaction.append(files, topics or {}, overwrite=overwrite, options=options or StagingOptions())
             try:
                 transaction.commit()
             except BaseException:

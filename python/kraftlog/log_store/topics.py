@@ -11,6 +11,7 @@ from kraftlog.topics import CONSUMER_OFFSETS, INTERNAL_TOPICS, TRANSACTION_STATE
 from kraftlog.write.log_options import LARGEST_SEGMENT_BYTES
 
 LONGEST_NAME = 249
+MOST_PARTITIONS = 10_000  # that a controller of Kafka creates for one request
 DEFAULT_SEGMENT_BYTES = 1 << 30
 DEFAULT_RETENTION_MS = 7 * 86_400_000
 DEFAULT_DELETE_RETENTION_MS = 86_400_000
@@ -118,9 +119,14 @@ def check_not_internal(name: str) -> None:
 
 
 def check_partitions(name: str, partitions: int) -> None:
-    """Raise an InvalidPartitionsError for less than one partition."""
+    """Raise an InvalidPartitionsError for less than one partition, or more than Kafka creates at once."""
     if partitions < 1:
         raise InvalidPartitionsError(f"topic {name!r}: expected at least 1 partition, found {partitions}")
+    if partitions > MOST_PARTITIONS:
+        raise InvalidPartitionsError(
+            f"topic {name!r}: expected at most {MOST_PARTITIONS} partitions, as Kafka's controller does, "
+            f"found {partitions}"
+        )
 
 
 def checked_configs(name: str, configs: Mapping[str, object]) -> dict[str, str]:

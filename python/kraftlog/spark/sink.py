@@ -197,7 +197,7 @@ def _commit(
         staged,
         overwrite=overwrite,
         topics=counts,
-        segment_bytes=options.staging.segment_bytes,
+        options=options.staging,
         location=options.location,
     )
 

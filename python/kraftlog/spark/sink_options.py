@@ -13,6 +13,7 @@ from kraftlog.log_store.directory import existing_topics
 from kraftlog.log_store.rows import Routing
 from kraftlog.log_store.staging import MARKER_BYTES, StagingOptions, check_topic
 from kraftlog.log_store.staging_location import StagingLocation
+from kraftlog.log_store.topics import MOST_PARTITIONS
 from kraftlog.spark.option_tables import SINK
 from kraftlog.spark.options import flag, storage_options
 from kraftlog.spark.paths import local_folder
@@ -92,7 +93,10 @@ def parse_sink_options(options: Mapping[str, str], *, is_streaming: bool, overwr
     if unknown:
         raise ValueError(f"unknown option {', '.join(unknown)}; there are {', '.join(sorted(OPTIONS))}")
     if "path" not in given:
-        raise ValueError('no path: use .save("...") or .start("...") with a log directory')
+        raise ValueError(
+            'no path: use .save("...") or .start("...") with a log directory; Spark passes no options of CREATE'
+            " TABLE and writeTo to a Python data source"
+        )
     _check_overwrite(given, is_streaming=is_streaming, overwrite=overwrite)
     topic = given.get("topic")
     if topic is not None:
@@ -169,8 +173,11 @@ def _partitions(given: Mapping[str, str]) -> int | dict[str, int] | None:
     except ValueError:
         partitions = text
     counts = partitions.values() if isinstance(partitions, dict) else [partitions]
-    if text is not None and not all(type(count) is int and 0 < count <= _LARGEST_SIZE for count in counts):
-        raise ValueError(f'option partitions is {text!r}, neither a positive number nor JSON such as {{"orders": 6}}')
+    if text is not None and not all(type(count) is int and 0 < count <= MOST_PARTITIONS for count in counts):
+        raise ValueError(
+            f"option partitions is {text!r}, neither a number from 1 to {MOST_PARTITIONS} nor JSON such as "
+            '{"orders": 6}'
+        )
     return partitions
 
 
