@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from kraftlog.spark import register
 from kraftlog.spark.session import local_session
+from spark_processes import standalone_cluster
 
 
 @pytest.fixture(scope="session")
@@ -83,21 +84,14 @@ def retrying_spark(sessions: Sessions) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="module")
 def cluster(sessions: Sessions, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """Two executors in processes of their own.
-
-    They write into SPARK_HOME/work, so SPARK_HOME is a folder of links that can be thrown away.
-    """
-    import pyspark
-
-    real = Path(pyspark.__file__).parent
-    home = tmp_path_factory.mktemp("spark-home")
-    for name in ("bin", "jars", "sbin", "python", "data"):
-        if (real / name).exists():
-            (home / name).symlink_to(real / name)
-    (home / "RELEASE").write_text("")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SPARK_HOME", str(home))
-        session = sessions.get("local-cluster[2,1,1024]", spark_executor_memory="1g")
+    """Two executors in processes of their own, as on two hosts, and second attempts at slow tasks."""
+    sessions.stop()
+    with standalone_cluster(tmp_path_factory.mktemp("cluster")) as master:
+        speculation = {"": "true", ".quantile": "0.5", ".multiplier": "1.5"}
+        settings = {f"spark.speculation{name}": value for name, value in speculation.items()}
+        settings |= {"spark.driver.host": "127.0.0.1", "spark.executor.memory": "1g"}
+        settings["spark.buffer.size"] = "512"  # workers send rows on at once, before they die or hang
+        session = sessions.get(master, **settings)
         register(session)
         yield session
         sessions.stop()
