@@ -7,11 +7,13 @@ import shutil
 from pathlib import Path
 
 import pytest
+from small_cluster import SmallCluster
 
 import kraftlog
 from audit_replicas import batch, replica
 from command_line import run_command
 from golden_files import GOLDEN
+from golden_releases import folder_of
 from kraftlog.tables.all_tables import TABLES
 from segments_of_transactions import with_other_marker
 
@@ -45,6 +47,38 @@ def test_what_a_check_of_the_report_has_found_is_not_repeated(tmp_path: Path):
     assert codes.count("open_transaction") > 1
     kinds = [one.kind for one in report.findings]
     assert (kinds.count("torn_transaction"), kinds.count("open_transaction")) == (1, 1)
+
+
+def test_a_fact_has_one_name(cluster: SmallCluster):
+    """Verify has other names for some: a batch that is there twice is a gap between sequences."""
+    for sequence in (0, 5, 0):
+        cluster.data("t-0", 1, 1, sequence=sequence, values=("same",))
+    cluster.marker("t-0", 1, 2, coordinator=2)
+    cluster.marker("t-0", 1, 1, coordinator=2)
+    cluster.marker("t-0", 1, 2, coordinator=1)
+    cluster.data("t-0", 1, 0)
+    cluster.commit("t-0", 50)
+    cluster.commit("t-0", 3)
+    report = kraftlog.report(cluster.write(), now=NOW)
+    codes = {one.code.name for one in report.facts.audit}
+    assert codes >= {"sequence_gap", "duplicate_batch", "producer_epoch_goes_back", "marker_epoch_goes_back"}
+    assert codes >= {"coordinator_epoch_goes_back", "commit_goes_back"}
+    kinds = [one.kind for one in report.findings]
+    assert len(kinds) == len(set(kinds))
+    assert {"sequence_gap", "bad_producer_epoch", "bad_coordinator_epoch", "commit_goes_back"} <= set(kinds)
+    names = {"duplicate_batch", "producer_epoch_goes_back", "marker_epoch_goes_back", "coordinator_epoch_goes_back"}
+    assert names.isdisjoint(kinds)
+
+
+def test_an_index_that_cannot_be_read_is_one_finding(tmp_path: Path):
+    log = Path(shutil.copytree(folder_of("3.9.1", "clean") / "log", tmp_path / "log"))
+    for name in ("plain-0/00000000000000000000.timeindex", "orders-0/00000000000000000066.snapshot"):
+        (log / name).write_bytes((log / name).read_bytes()[:-1])
+    report = kraftlog.report(log, now=NOW)
+    kinds = {one.kind for one in report.findings}
+    assert {one.code.name for one in report.facts.audit} >= {"index_mismatch", "snapshot_mismatch"}
+    assert kinds >= {"bad_index", "bad_snapshot"}
+    assert kinds.isdisjoint({"index_mismatch", "snapshot_mismatch"})
 
 
 def test_json_has_the_findings_and_the_table(differing: list[Path], tmp_path: Path):

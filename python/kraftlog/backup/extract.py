@@ -126,7 +126,9 @@ def extract(
     cut : str or Cut, optional
         As in ``kraftlog.open``: ends of partitions. Transactions that are open at the cut get an ABORT marker.
     per_partition : bool
-        Compare ``end_timestamp`` with each record, which may tear transactions.
+        Compare ``end_timestamp`` with each record, which may tear transactions. A transaction that is still open at
+        the time gets an ABORT marker, at the offset of its own one; with ``committed`` its records are those of a
+        reader with these bounds.
     compression : {"none", "gzip", "snappy", "lz4", "zstd"}, optional
         Compression of all batches; by default unchanged.
     include_deleted : bool

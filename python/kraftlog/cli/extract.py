@@ -63,8 +63,8 @@ def extract(
     of their records lies outside of the bounds and the compression stays. Index files, producer snapshots and
     leader-epoch-checkpoint are rebuilt. Transactions keep their markers, also where these lie after the bounds.
     With --end-timestamp each partition ends where no transaction is torn, at or before the time; standard error says
-    how far that is from it. Transactions that are open there get an ABORT marker. --per-partition ends each partition
-    at the time.
+    how far that is from it. Transactions that are open there get an ABORT marker, in place of a later one of their own.
+    --per-partition ends each partition at the time.
     What is damaged is left out and named, and the exit code is 1 then. Without --topic all topics but Kafka's own are
     copied. TARGET gets its name when all of it is on disk. With --redact every batch is rewritten; a key or value
     that is no JSON, where a JSON path was given, is redacted as a whole.

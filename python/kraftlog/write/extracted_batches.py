@@ -36,7 +36,7 @@ from kraftlog.read.records import torn_tail_note
 from kraftlog.read.segment_end import end_fault
 from kraftlog.read.segment_reader import located, scanned, segment_file
 from kraftlog.schema import RECORDS
-from kraftlog.transactions.producer import ABORTED
+from kraftlog.transactions.producer import ABORTED, COMMITTED
 from kraftlog.transactions.view import FOREVER, ProducerView
 
 HEADERS_AT_ONCE = 1024
@@ -110,6 +110,8 @@ class ExtractedBatches:
         self._commits = options.isolation_level == READ_COMMITTED
         self._compression = compression
         self._change = change
+        self._aborts_from = NO_BOUND if self._commits else options.end_timestamp  # the time of a marker
+        self._replaced = 0
         self._on_progress = on_progress or (lambda _: None)
         self._decompressor = decompressor(options.max_decompressed_bytes)
         self._next_offset = 0
@@ -127,7 +129,7 @@ class ExtractedBatches:
         return self._next_offset
 
     def pieces(self) -> Iterator[Piece]:
-        """Return the batches, in order; of a log that is cut, the transactions that are open there are aborted.
+        """Return the batches, in order; transactions that are open where a log is cut, or at the end time, are aborted.
 
         Raises
         ------
@@ -139,8 +141,10 @@ class ExtractedBatches:
                 yield from self._wanted(stretch)
             elif self.open_producers:
                 yield from self._markers(stretch)
-        if self._segments[-1].is_cut:
+        if self._segments[-1].is_cut or self._aborts_from != NO_BOUND:
             yield from self._aborts()
+        if self._replaced:
+            self._note_aborts(self._replaced)
 
     def _wanted(self, stretch: Stretch) -> Iterator[Piece]:
         part, segment = stretch.part, stretch.part.segment
@@ -183,25 +187,34 @@ class ExtractedBatches:
     def _aborts(self) -> Iterator[Piece]:
         """Return a marker for each transaction that is open where the log is cut."""
         for producer_id in sorted(self.open_producers):
-            header = self._last[producer_id]
-            marker = encode_marker(
-                "ABORT",
-                producer_id=producer_id,
-                producer_epoch=int(header["producer_epoch"]),
-                base_offset=self._next_offset,
-                partition_leader_epoch=int(header["partition_leader_epoch"]),
-                timestamp_ms=int(header["max_timestamp"]),
-            )
-            yield Piece(self._segments[-1], self._next_offset, marker.to_pybytes(), 0, is_copied=False)
+            header = self._last[producer_id].copy()
+            header["base_offset"] = self._next_offset
+            yield Piece(self._segments[-1], self._next_offset, self._abort(header, header), 0, is_copied=False)
             self._next_offset += 1
         if self.open_producers:
-            count = len(self.open_producers)
-            what = "1 transaction is open at the cut; an ABORT marker ends it"
-            if count > 1:
-                what = f"{count} transactions are open at the cut; ABORT markers end them"
-            self.notes.append(f"{self._segments[0].topic_partition}: {what}")
+            self._note_aborts(len(self.open_producers))
             self.aborted_producers.update(self.open_producers)
             self.open_producers.clear()
+
+    def _abort(self, header: np.void, before: np.void) -> bytes:
+        """Return an ABORT marker with the offset and epochs of a header, and the time of a batch before it."""
+        marker = encode_marker(
+            "ABORT",
+            producer_id=int(header["producer_id"]),
+            producer_epoch=int(header["producer_epoch"]),
+            coordinator_epoch=max(int(header["coordinator_epoch"]), 0),
+            base_offset=int(header["base_offset"]),
+            partition_leader_epoch=int(header["partition_leader_epoch"]),
+            timestamp_ms=int(before["max_timestamp"]),
+        )
+        data: bytes = marker.to_pybytes()
+        return data
+
+    def _note_aborts(self, count: int) -> None:
+        what = "1 transaction is open at the cut; an ABORT marker ends it"
+        if count > 1:
+            what = f"{count} transactions are open at the cut; ABORT markers end them"
+        self.notes.append(f"{self._segments[0].topic_partition}: {what}")
 
     def _sound(self, segment: Segment, headers: Headers) -> Headers:
         """Return the batches that a log can hold; report the others as faults."""
@@ -292,10 +305,21 @@ class ExtractedBatches:
             changes |= True
         if self._compression is not None:
             changes |= attributes & COMPRESSION_MASK != self._compression
-        return np.asarray(changes & (attributes & CONTROL_BIT == 0) & (headers["records_count"] > 0))
+        changes &= (attributes & CONTROL_BIT == 0) & (headers["records_count"] > 0)
+        return np.asarray(changes | self._ends_too_late(headers))
+
+    def _ends_too_late(self, headers: Headers) -> np.ndarray:
+        """Return which batches are markers of transactions that were open at the end time."""
+        is_marker = (headers["control_type"] == ABORTED) | (headers["control_type"] == COMMITTED)
+        return np.asarray(is_marker & (headers["max_timestamp"] >= self._aborts_from))
 
     def _changed(self, segment: Segment, header: np.void, data: bytes, options: ReadOptions) -> Iterator[Piece]:
-        """Return the records of a batch within the bounds."""
+        """Return the records of a batch within the bounds; a marker after the end time becomes an ABORT."""
+        if header["attributes"] & CONTROL_BIT:
+            before = self._last.get(int(header["producer_id"]), header)
+            yield Piece(segment, int(header["base_offset"]), self._abort(header, before), 0, is_copied=False)
+            self._replaced += 1
+            return
         faults: list[Fault] = []
         every = _offsets(data, ReadOptions(max_decompressed_bytes=options.max_decompressed_bytes), faults)
         offsets = _offsets(data, replace(options, isolation_level=READ_UNCOMMITTED, strict=False), [])
