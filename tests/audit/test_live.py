@@ -133,9 +133,9 @@ def rebuilt(home: Path) -> None:
                 (path.parent / "new.tmp").rename(path)
 
 
-def audited(home: Path) -> tuple[set[tuple[str, str | None]], list[kraftlog.Fault]]:
-    log, read = kraftlog.open([home / "1", home / "2"]), Pass()
-    found = audit.findings(Evidence.of(log.found, read))
+def audited(home: Path, log: kraftlog.Log | None = None) -> tuple[set[tuple[str, str | None]], list[kraftlog.Fault]]:
+    read, files = Pass(), (log or kraftlog.open([home / "1", home / "2"])).found
+    found = audit.findings(Evidence.of(files, read))
     return {(one.code.name, one.topic) for one in found if one.code.severity < Severity.NOTE}, read.faults
 
 
@@ -153,6 +153,22 @@ def test_an_audit_while_files_are_replaced_and_deleted_is_silent(
         with use_disk(LiveDisk(at, partial(change, home))):
             assert audited(home) == (set(), []), at
         shutil.rmtree(home)
+
+
+def test_a_broker_that_starts_before_its_checkpoints_are_read(before: Path, tmp_path: Path) -> None:
+    """They have offsets after the end of the log as it was listed."""
+    home = Path(shutil.copytree(before, tmp_path / "home"))
+    log = kraftlog.open([home / "1", home / "2"])
+
+    class StartingDisk(Disk):
+        def open(self, path: LogPath, size: int | None = None) -> ReadableFile:
+            if path.name == RECOVERY_POINTS and (home / "1" / CLEAN_SHUTDOWN).exists():
+                started(home)
+            return super().open(path, size)
+
+    with use_disk(StartingDisk()):
+        assert audited(home, log) == (set(), [])
+    assert not (home / "1" / CLEAN_SHUTDOWN).exists()
 
 
 def test_a_file_that_fails_is_a_fault_and_other_checks_go_on(before: Path, tmp_path: Path) -> None:

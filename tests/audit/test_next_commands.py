@@ -183,6 +183,13 @@ def test_every_next_command_runs_and_shows_something(broken: Callable[[Path], li
         assert done.stdout, (name, words, done.stderr)
 
 
+def test_commands_name_the_directory_that_has_only_a_metadata_log(tmp_path: Path) -> None:
+    """Without it nothing says who leads."""
+    _, commands = next_commands([*lost(tmp_path), "-t", "orders"], tmp_path)
+    assert commands
+    assert all(str(tmp_path / "controller") in words for words in commands)
+
+
 def test_commands_have_the_options_with_which_the_audit_was_called(tmp_path: Path) -> None:
     _, commands = next_commands(tiered(tmp_path), tmp_path)
     assert commands

@@ -256,10 +256,8 @@ class Evidence:
 
 
 def _is_replaced(before: Segment, now: Segment | None) -> bool:
-    """Whether a segment was deleted, cleaned or truncated, or lost a file beside it; a broker appends to the last."""
-    if now is None or now.size < before.size or not set(before.kinds_beside) <= set(now.kinds_beside):
-        return True
-    return before.is_closed and now.size != before.size
+    """Whether a segment was deleted, cleaned or truncated, or lost a file beside it; a broker only appends."""
+    return now is None or now.size < before.size or not set(before.kinds_beside) <= set(now.kinds_beside)
 
 
 def _has_end(replica: Replica) -> bool:
