@@ -124,6 +124,14 @@ RULES = [
         _is_of_other_writer,
     ),
     Rule(
+        "a client chooses the order of the offsets that a transaction commits",
+        {"swapped"},
+        lambda mutant: (
+            mutant.topic == CONSUMER_OFFSETS
+            and not any(fields_of(one)["attributes"] & CONTROL for one in mutant.batches[mutant.number :][:2])
+        ),
+    ),
+    Rule(
         "a cleaner removes records of groups whose keys come again, and followers copy the gaps of offsets",
         {"gone"},
         lambda mutant: mutant.topic == CONSUMER_OFFSETS and mutant.what in ("transactional", "marker"),

@@ -8,7 +8,7 @@ from contextlib import closing
 from unittest.mock import patch
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kraftlog.audit import compared_records
@@ -38,6 +38,7 @@ def some(offsets: list[int]) -> SomeRecords:
     return SomeRecords(len(offsets), min(offsets), max(offsets)) if offsets else SomeRecords()
 
 
+@settings(max_examples=200)
 @given(partitions(), partitions(), st.integers(1, 50), st.integers(0, 60))
 def test_copies(own: list[Record], other: list[Record], size: int, start: int) -> None:
     compared = CopyComparison.of(pieces(own, size), pieces(other, size + 1), start)
@@ -51,6 +52,7 @@ def test_copies(own: list[Record], other: list[Record], size: int, start: int) -
         assert alone.after == some([at for at in offsets if at > last])
 
 
+@settings(max_examples=200)
 @given(
     partitions(),
     partitions(),

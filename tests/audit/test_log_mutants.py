@@ -26,19 +26,23 @@ PARTS = 8
 LOGS = ["transactions", "transactions_tv0", "transactions_hanging"]
 
 
-def facts(directory: Path) -> set[tuple[object, ...]]:
-    """Return what the audit and the check of the files say of a log directory."""
-    log = kraftlog.open(directory)
-    of_audit = findings(Evidence(log.found, Pass(), 0))
-    said: set[tuple[object, ...]] = {
-        (one.code.name, one.topic, one.partition, one.offset, one.known) for one in of_audit
-    }
-    return said | {(one.error, one.topic, one.partition, one.base_offset, one.message) for one in log.verify()}
+Facts = set[tuple[object, ...]]
+
+
+def of_partition(folder: Path) -> Facts:
+    """Return what the check of its files says of one partition."""
+    return {(one.error, one.base_offset, one.message) for one in kraftlog.open(folder).verify()}
+
+
+def of_cluster(directory: Path) -> Facts:
+    """Return what the audit says of a log directory."""
+    each = findings(Evidence(kraftlog.open(directory).found, Pass(), 0))
+    return {(one.code.name, one.topic, one.partition, one.offset, one.known) for one in each}
 
 
 @cache
-def facts_of_kafka(log: Path) -> set[tuple[object, ...]]:
-    return facts(log)
+def of_kafka(facts_of: Callable[[Path], Facts], path: Path) -> Facts:
+    return facts_of(path)
 
 
 def every_mutant() -> Iterator[Mutant]:
@@ -50,7 +54,9 @@ def missed(chosen: Iterable[Mutant], directory: Path) -> Iterator[Mutant]:
     """Return the mutants of which neither the audit nor the check says anything."""
     place = MutantDirectory(directory)
     for mutant in chosen:
-        if not facts(place.of(mutant)) - facts_of_kafka(mutant.log):
+        log, folder = place.of(mutant), Path(mutant.file).parent
+        is_found = of_partition(log / folder) - of_kafka(of_partition, mutant.log / folder)
+        if not (is_found or of_cluster(log) - of_kafka(of_cluster, mutant.log)):
             yield mutant
 
 

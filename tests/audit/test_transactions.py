@@ -211,6 +211,26 @@ def test_a_transactional_id_that_expired_begins_again(cluster: SmallCluster):
     assert cluster.found(coordinator_transitions) == []
 
 
+@pytest.mark.parametrize("status", [PREPARE_COMMIT, PREPARE_ABORT])
+def test_a_decision_adds_no_partitions(cluster: SmallCluster, status: int):
+    cluster.state(ONGOING, 1, 0, "t-0", "t-1")
+    cluster.state(status, 1, 0, "t-0", "t-1", at=5)
+    cluster.state(status, 1, 0, "t-0", "t-1", at=6)
+    assert cluster.found(coordinator_transitions) == []
+    cluster.state(ONGOING, 1, 0, "t-0", name="other")
+    cluster.state(status, 1, 0, "t-0", "t-1", name="other")
+    assert cluster.found(coordinator_transitions) == [("coordinator_state_goes_back", "__transaction_state", 4)]
+
+
+def test_an_abort_of_what_was_not_begun_has_no_partitions(cluster: SmallCluster):
+    cluster.state(EMPTY, 1, 0)
+    cluster.state(PREPARE_ABORT, 1, 1)
+    assert cluster.found(coordinator_transitions) == []
+    cluster.state(COMPLETE_ABORT, 1, 1)
+    cluster.state(PREPARE_ABORT, 1, 2, "t-0")
+    assert cluster.found(coordinator_transitions) == [("coordinator_state_goes_back", "__transaction_state", 3)]
+
+
 @pytest.mark.parametrize("status", [COMPLETE_COMMIT, COMPLETE_ABORT])
 def test_a_transaction_is_completed_once_or_by_the_same_record_again(cluster: SmallCluster, status: int):
     cluster.state(status, 1, 0, at=5)

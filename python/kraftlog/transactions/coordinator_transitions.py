@@ -74,12 +74,13 @@ def _contradiction(last: StateRecord, record: StateRecord) -> str:
         return f"producer_epoch {record.producer_epoch} after {last.producer_epoch}"
     if now != before and now in _BEFORE and before in _BEFORE and before not in _BEFORE[now]:
         return f"{_NAMES[now]} after {_NAMES[before]}"
-    if (
-        now == before
-        and now in (COMPLETE_COMMIT, COMPLETE_ABORT)
-        and record != last._replace(timestamp=record.timestamp)
-    ):
-        return f"{_NAMES[now]} of another transaction than"  # Kafka writes only the same one again
+    is_other = (record.start, record.last_update) != (last.start, last.last_update)
+    if now == before and now in (COMPLETE_COMMIT, COMPLETE_ABORT) and is_other:  # Kafka writes only the same one again
+        return f"{_NAMES[now]} of another transaction than"
+    if now != before and now in (PREPARE_COMMIT, PREPARE_ABORT):  # which adds no partitions
+        added = sorted(str(one) for one in record.partitions - (last.partitions if before == ONGOING else frozenset()))
+        if added:
+            return f"{_NAMES[now]} with {', '.join(added)}, which the transaction does not have in the record"
     if before == ONGOING and now in (ONGOING, PREPARE_COMMIT, PREPARE_ABORT) and record.start == last.start:
         left_out = sorted(str(one) for one in last.partitions - record.partitions)
         if left_out:
