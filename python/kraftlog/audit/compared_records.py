@@ -81,7 +81,7 @@ class Alone:
             self.between.include(self.after)
             self.after = SomeRecords()
         offsets = rows["offset"][rows["is_committed"] & (rows["offset"] >= start_offset)]
-        offsets = offsets[~np.isin(offsets, others["offset"])]
+        offsets = offsets[~_is_among(offsets, others["offset"])]
         is_between = offsets < others["offset"].max(initial=-1)
         self.between.add(offsets[is_between])
         self.after.add(offsets[~is_between])
@@ -243,14 +243,14 @@ class MirrorComparison:
         if self.offsets.count:
             for bucket in range(self._buckets_count):
                 own, other = self._distinct(bucket)
-                lacking = own[~np.isin(own["hash"], other["hash"])]
+                lacking = own[~_is_among(own["hash"], other["hash"])]
                 once = lacking["offset"][(lacking["count"] == 1) & lacking["is_committed"]]
                 missing.add(_within(once, self.offsets))
                 for rows in self._other.pieces(bucket):
-                    added.add(_within(rows["offset"][~np.isin(rows["hash"], own["hash"])], self.mirror_offsets))
+                    added.add(_within(rows["offset"][~_is_among(rows["hash"], own["hash"])], self.mirror_offsets))
                 for rows in self._own.pieces(bucket):
                     is_later = rows["is_committed"] & (rows["offset"] > self.offsets.last)
-                    behind.add(rows["offset"][is_later & np.isin(rows["hash"], lacking["hash"])])
+                    behind.add(rows["offset"][is_later & _is_among(rows["hash"], lacking["hash"])])
         return missing, added, behind
 
     def out_of_order(self) -> OutOfOrder | None:
@@ -276,7 +276,7 @@ class MirrorComparison:
         """Return the same, of some keys."""
         last = np.empty(0, _PAIR)  # of each key
         for rows in self._pairs_in_order():
-            chosen = rows[np.isin(rows["key"], keys) & (rows["mirror_offset"] <= until)]
+            chosen = rows[_is_among(rows["key"], keys) & (rows["mirror_offset"] <= until)]
             both = np.concatenate((last, chosen))
             both = both[np.argsort(both["key"], kind="stable")]  # within a key, in the order of the mirror
             is_same = both["key"][1:] == both["key"][:-1]
@@ -315,6 +315,14 @@ def _each_once(pieces: Iterable[Rows]) -> Rows:
         distinct["last_offset"] = both["last_offset"][np.append(firsts[1:], len(both)) - 1]
         distinct["count"] = np.add.reduceat(both["count"], firsts)
     return distinct
+
+
+def _is_among(values: npt.NDArray[Any], others: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Return which values are among others, which are sorted."""
+    if not len(others):
+        return np.zeros(len(values), bool)
+    at = np.searchsorted(others, values).clip(max=len(others) - 1)
+    return np.asarray(others[at] == values)
 
 
 def _within(offsets: Offsets, some: SomeRecords) -> Any:
