@@ -14,6 +14,7 @@ from kraftlog.cli.format_string import FormatString
 from kraftlog.cli.output import BINARY_TEXTS, FORMATS, SENTENCES, takes_output
 from kraftlog.codec.options import ISOLATION_LEVELS, MOST_DECOMPRESSED_BYTES, ReadOptions
 from kraftlog.disk.remote_path import RemotePath, log_path
+from kraftlog.layout.backups import backup_path
 from kraftlog.layout.identity import Identity
 from kraftlog.layout.tier.remote_tier import RemoteTier
 from kraftlog.tables.options import Bounds
@@ -65,7 +66,7 @@ class ExistingPath(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return a path; URIs are not checked before they are read."""
-        path = log_path(value)
+        path = backup_path(value) or log_path(value)
         return path if isinstance(path, RemotePath) else super().convert(path, param, ctx)
 
 
