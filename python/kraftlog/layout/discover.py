@@ -177,11 +177,13 @@ def discover(
         path = named
         if listing.is_dir(path):
             has_folders = True
-            if not isinstance(path, BackupPath) and any(one.name == MARKER for one in _entries(path, listing)):
+            entries = listing.entries(path)
+            if not isinstance(path, BackupPath) and any(one.name == MARKER for one in entries):
                 path = newest_backup(path)
+                entries = listing.entries(path)
             if isinstance(path, BackupPath):
                 backups[replace(path, key="")] = None
-            _discover_folder(path, listing, checkpoints, is_listed, discovery)
+            _discover_folder(path, entries, listing, checkpoints, is_listed, discovery)
         else:
             _discover_file(path, listing, checkpoints, discovery)
     if len(discovery.unread) == len(expanded) > 0 and not (tiers or has_folders):
@@ -201,14 +203,6 @@ def discover(
             counted = [one for one in discovery.segments if is_listed(one.topic, one.partition)]
             discovery = discovery.without(identity.others(counted, discovery.unread))
     return discovery
-
-
-def _entries(folder: LogPath, listing: Listing) -> list[Entry]:
-    """Return the entries of a folder; none if it cannot be listed, which who lists it next reports."""
-    try:
-        return listing.entries(folder)
-    except OSError:
-        return []
 
 
 def each_path(paths: LogPaths) -> list[AnyPath | RemoteTier | Identity | CutTime]:
@@ -340,9 +334,13 @@ def _no_log(file: Unread) -> str:
 
 
 def _discover_folder(
-    folder: LogPath, listing: Listing, checkpoints: Checkpoints, is_listed: IsWanted, discovery: Discovery
+    folder: LogPath,
+    entries: list[Entry],
+    listing: Listing,
+    checkpoints: Checkpoints,
+    is_listed: IsWanted,
+    discovery: Discovery,
 ) -> None:
-    entries = listing.entries(folder)
     is_partition = any(entry.is_file and names.parse_segment_file(entry.name) for entry in entries)
     parsed = {entry.name: names.parse_partition_folder(entry.name) for entry in entries if entry.is_dir}
     partitions = {name: partition for name, partition in parsed.items() if partition is not None}
