@@ -272,11 +272,14 @@ def restore(
     Examples
     --------
     >>> import tempfile, kraftlog
-    >>> source = ["tests/golden/transactions/log", "tests/golden/restore/metadata"]
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     done = kraftlog.restore(source, f"{folder}/cluster", topics=["orders"], cut="end")
-    ...     [(one.name, one.written.end_offset) for one in done.partitions if one.topic == "orders"]
-    [('orders-0', 130), ('orders-1', 69), ('orders-2', 38)]
+    ...     with kraftlog.LogStore(f"{folder}/store") as store:
+    ...         store.create_topic("orders")
+    ...         with store.producer() as producer:
+    ...             producer.send("orders", value="first")
+    ...     done = kraftlog.restore(f"{folder}/store", f"{folder}/cluster", nodes=3, cut="end")
+    ...     [(one.name, one.replicas, one.written.records, one.is_identical) for one in done.partitions]
+    [('orders-0', (1,), 1, True)]
     """
     given = each_path(paths)
     asked = next((path for path in given if isinstance(path, CutTime)), cut)

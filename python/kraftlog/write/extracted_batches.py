@@ -42,6 +42,7 @@ from kraftlog.transactions.view import FOREVER, ProducerView
 HEADERS_AT_ONCE = 1024
 PIECE_BYTES = 2 << 20  # few enough to stay in the caches until they are written
 NOT_EXTRACTED = "not_extracted"
+LARGEST_EPOCH = 2**15 - 1
 
 
 @dataclass(frozen=True)
@@ -185,10 +186,14 @@ class ExtractedBatches:
                     return
 
     def _aborts(self) -> Iterator[Piece]:
-        """Return a marker for each transaction that is open where the log is cut."""
+        """Return a marker for each transaction that is open where the log is cut.
+
+        Its epoch is raised, as by a coordinator that aborts for a producer that is gone.
+        """
         for producer_id in sorted(self.open_producers):
             header = self._last[producer_id].copy()
             header["base_offset"] = self._next_offset
+            header["producer_epoch"] = min(int(header["producer_epoch"]) + 1, LARGEST_EPOCH)
             yield Piece(self._segments[-1], self._next_offset, self._abort(header, header), 0, is_copied=False)
             self._next_offset += 1
         if self.open_producers:
