@@ -24,6 +24,11 @@ class RestoredNode(Broker):
         self.log_dir = folder / log_directory
         self._properties = folder / "server.properties"
 
+    def end(self) -> None:
+        """Begin the end of the process, which ``stop`` waits for."""
+        assert self._process is not None
+        self._process.terminate()
+
 
 def node_addresses(count: int) -> list[str]:
     """Return nodes for ``restore`` on free ports, all of them brokers and controllers."""
@@ -53,3 +58,5 @@ def running(nodes: list[RestoredNode]) -> Iterator[None]:
         for node in nodes:
             node.wait()
         yield
+        for node in nodes:  # all at once: the last controllers have no quorum, and would wait for one
+            node.end()

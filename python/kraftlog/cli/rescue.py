@@ -43,7 +43,7 @@ def rescue_command(
 
     \b
     Example:
-      kraftlog rescue /var/kafka-1 /var/kafka-2 controllers --voter 100@controller.example.com:9093
+      kraftlog rescue sample/metadata controllers --voter 100@localhost:9093 --cluster-id a3JhZnRsb2ctaW50ZXJvcA
     """  # noqa: D301  (\b keeps the example as it is)
     done = rescue(list(paths), target, voters=voters, cluster_id=cluster_id, quorum=quorum, dry_run=dry_run)
     print(f"cluster {done.cluster_id}: {done.topics_count:,} topics with {done.partitions_count:,} partitions")

@@ -81,7 +81,7 @@ def restore_command(
 
     \b
     Example:
-      kraftlog restore /var/kafka-1 /var/kafka-2 /var/kafka-3 drill --cut end --nodes 3
+      kraftlog restore shop drill --cut end --nodes 3
     """  # noqa: D301  (\b keeps the example as it is)
     if nodes is not None and addresses:
         raise click.UsageError("--nodes does not go with --node")
