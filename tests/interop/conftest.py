@@ -20,6 +20,8 @@ from kraftlog.spark import register
 from kraftlog.spark.session import local_session
 
 sys.path.append(str(Path(__file__).parent / "releases"))  # where files of releases are made
+from make import class_path  # noqa: E402
+
 os.environ.setdefault(
     "SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 )  # of drivers as well; jobs are short
@@ -30,6 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("random logs")
     group.addoption("--random-seconds", type=float, default=4.0, help="how long each test of random logs runs")
     group.addoption("--random-seed", type=int, default=0, help="the number of the first log")
+    group.addoption("--kafka-release", help="a release whose classes run, instead of those of pom.xml")
     group.addoption("--audits", type=Path, help="a file for the findings of audits of all nodes, a line each")
     group.addoption("--random-counts", type=Path, help="a file for what was drawn and found, a line each minute")
 
@@ -59,13 +62,14 @@ def rounds(request: pytest.FixtureRequest) -> Rounds:
 
 
 @pytest.fixture(scope="session")
-def java() -> Iterator[jvm.Jvm]:
+def java(request: pytest.FixtureRequest) -> Iterator[jvm.Jvm]:
     """Build the Java side once, or skip on a machine that has no Maven or no JDK."""
     reason = jvm.missing()
     if reason is not None:
         pytest.skip(reason)
     with tempfile.TemporaryDirectory(prefix="kraftlog-interop-") as home:
-        yield jvm.Jvm(Path(home))
+        release = request.config.getoption("--kafka-release")
+        yield jvm.Jvm(Path(home), kafka=class_path(release) if release else None)
 
 
 @pytest.fixture(scope="module")

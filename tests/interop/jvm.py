@@ -36,15 +36,18 @@ def missing() -> str | None:
 
 
 class Jvm:
-    """Builds the clients below ``home`` and runs them, or any other main class of the class path."""
+    """Builds the clients below ``home`` and runs them, or any other main class of the class path.
 
-    def __init__(self, home: Path, options: Sequence[str] = QUICK_TO_START) -> None:
+    With ``kafka``, the class path of another release, all of these run with its classes.
+    """
+
+    def __init__(self, home: Path, options: Sequence[str] = QUICK_TO_START, kafka: str | None = None) -> None:
         self.home = home
         self._options = options
         target = home / "target"
         run_maven(HERE / "pom.xml", target, "compile")
         own = shutil.make_archive(str(target / "own"), "zip", target / "classes")  # no class of a folder is archived
-        self._class_path = f"{own}{os.pathsep}{(target / 'classpath').read_text()}"
+        self._class_path = f"{own}{os.pathsep}{kafka or (target / 'classpath').read_text()}"
         self._archive = home / "classes.jsa"
         self._archives = True
 
@@ -68,9 +71,14 @@ class Jvm:
         assert done.returncode == 0, f"{main} failed:\n{done.stdout}{done.stderr}"
         return done.stdout.splitlines()
 
+    @property
+    def has_class_data(self) -> bool:
+        """Whether a broker has left what it has loaded to all that follow: one that is killed does not."""
+        return self._archive.exists()
+
     def _class_data(self, main: str) -> list[str]:
         """Return the options for class data sharing: the first broker leaves what it has loaded to all that follow."""
-        if self._archive.exists():
+        if self.has_class_data:
             return [f"-XX:SharedArchiveFile={self._archive}", "-Xlog:cds*=off"]
         if main != BROKER or not self._archives:
             return []

@@ -12,12 +12,12 @@ import org.apache.kafka.common.protocol.ByteBufferAccessor;
 import org.apache.kafka.common.record.internal.FileRecords;
 import org.apache.kafka.common.record.internal.Record;
 import org.apache.kafka.common.record.internal.RecordBatch;
-import org.apache.kafka.common.utils.LogContext;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.image.MetadataImage;
 import org.apache.kafka.image.loader.MetadataBatchLoader;
 import org.apache.kafka.metadata.KRaftMetadataCache;
 import org.apache.kafka.metadata.MetadataRecordSerde;
+import org.apache.kafka.metadata.SupportedConfigChecker;
 import org.apache.kafka.raft.Batch;
 import org.apache.kafka.raft.LeaderAndEpoch;
 import org.apache.kafka.server.common.ApiMessageAndVersion;
@@ -45,8 +45,11 @@ public final class Image {
     }
 
     private void load(Path folder, boolean publishEach) throws Exception {
-        var loader = new MetadataBatchLoader(
-                new LogContext(), Time.SYSTEM, FAULTS, (delta, to, manifest) -> image = to, (type, name) -> true);
+        MetadataBatchLoader.MetadataUpdater updater = (delta, to, manifest) -> image = to;
+        SupportedConfigChecker all = (type, name) -> true;
+        var constructor = MetadataBatchLoader.class.getConstructors()[0];
+        Object logContext = constructor.getParameterTypes()[0].getConstructor().newInstance(); // 4.4 has moved its class
+        var loader = (MetadataBatchLoader) constructor.newInstance(logContext, Time.SYSTEM, FAULTS, updater, all);
         loader.resetToImage(image);
         for (File segment : segments(folder)) {
             try (FileRecords records = FileRecords.open(segment, false)) {
