@@ -36,11 +36,11 @@ class Audits:
         self.test = ""
         self.is_of_healthy = True
 
-    def __call__(self, log_dir: Path, state: str) -> None:
-        """Audit a directory whose node is "live" or "stopped"."""
-        if not self.is_of_healthy or not any(log_dir.glob("*-*")):
+    def __call__(self, log_dirs: list[Path], state: str) -> None:
+        """Audit directories whose nodes are "live" or "stopped"."""
+        if not self.is_of_healthy or not any(any(log_dir.glob("*-*")) for log_dir in log_dirs):
             return
-        found = kraftlog.open(log_dir).findings(strict=False).to_pylist()
+        found = kraftlog.open(log_dirs).findings(strict=False).to_pylist()
         self.counts[state] += 1
         self.counts.update(row["severity"] for row in found)
         shown = [{name: row[name] for name in ("severity", "code", "topic", "partition", "known")} for row in found]

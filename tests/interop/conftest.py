@@ -20,7 +20,7 @@ from kraftlog.spark import register
 from kraftlog.spark.session import local_session
 
 sys.path.append(str(Path(__file__).parent / "releases"))  # where files of releases are made
-from make import class_path  # noqa: E402
+from make import class_path
 
 os.environ.setdefault(
     "SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"

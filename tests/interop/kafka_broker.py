@@ -39,20 +39,26 @@ _LEADERSHIP_ENDED = re.compile(r"Failed to load metadata from \S+ with epoch \d+
 class Node:
     """A process of Kafka with the properties below ``home``, running inside ``with``.
 
-    Its log directory is formatted, unless it is there already.
+    Its log directories are formatted, unless they are there already; ``log_dir`` is the first one.
 
     Attributes
     ----------
     observers : list of callable
-        Of all nodes: called with the log directory and "live" at the end of ``with``, and with "stopped" after it.
+        Of all nodes: called with the log directories and "live" at the end of ``with``, and with "stopped" after it.
     is_own_log : bool
         Whether Kafka wrote all its logs.
     """
 
-    observers: ClassVar[list[Callable[[Path, str], None]]] = []
+    observers: ClassVar[list[Callable[[list[Path], str], None]]] = []
 
     def __init__(
-        self, jvm: Jvm, home: Path, port: int, properties: Mapping[str, object], format_options: Iterable[str] = ()
+        self,
+        jvm: Jvm,
+        home: Path,
+        port: int,
+        properties: Mapping[str, object],
+        format_options: Iterable[str] = (),
+        more_log_dirs: Iterable[Path] = (),
     ) -> None:
         self._jvm = jvm
         self._output = home / "kafka.out"
@@ -60,8 +66,10 @@ class Node:
         self._port = port
         self.is_own_log = True
         self.log_dir = home / "logs"
+        self.log_dirs = [self.log_dir, *more_log_dirs]
         self._properties = home / "server.properties"
-        lines = [f"{name}={value}\n" for name, value in {"log.dirs": self.log_dir, **properties}.items()]
+        log_dirs = ",".join(map(str, self.log_dirs))
+        lines = [f"{name}={value}\n" for name, value in {"log.dirs": log_dirs, **properties}.items()]
         self._properties.write_text("".join(lines))
         if not (self.log_dir / "meta.properties").exists():
             self._format(properties["node.id"], [*format_options])
@@ -82,21 +90,21 @@ class Node:
 
     def _observe(self, state: str) -> None:
         for observer in self.observers if self.is_own_log else ():
-            observer(self.log_dir, state)
+            observer(self.log_dirs, state)
 
     def start(self) -> None:
         """Start the process, and wait until it listens."""
-        self.begin()
-        self.wait()
+        self.begin_to_start()
+        self.wait_until_it_listens()
 
-    def begin(self) -> None:
+    def begin_to_start(self) -> None:
         """Start the process."""
         with self._output.open("ab") as output:
             command = self._jvm.command(BROKER, str(self._properties))
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=output, stderr=output)
 
-    def wait(self) -> None:
-        """Wait until the process listens; end it when it does not."""
+    def wait_until_it_listens(self) -> None:
+        """Wait for a process that begins."""
         try:
             self._wait_until_it_listens()
         except BaseException:
@@ -131,20 +139,30 @@ class Node:
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
 
+    def thaw(self) -> None:
+        """Let a process that was frozen go on."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
+
     def output(self) -> str:
         """Read what Kafka has said so far: its warnings and errors."""
         return self._output.read_text(errors="replace")
 
     def _format(self, node: object, options: list[str]) -> None:
         """Format the log directory; one that Kafka has formatted for the node with the same options is copied."""
-        kept = self._jvm.home / "-".join(["formatted", str(node), *options])
-        if kept.exists():
-            shutil.copytree(kept, self.log_dir, dirs_exist_ok=True)
+        kept = [
+            self._jvm.home / "-".join(["formatted", str(node), str(number), *options])
+            for number in range(len(self.log_dirs))
+        ]
+        if all(one.exists() for one in kept):
+            for one, log_dir in zip(kept, self.log_dirs, strict=True):
+                shutil.copytree(one, log_dir, dirs_exist_ok=True)
             return
-        is_new = not self.log_dir.exists()
+        is_new = not any(log_dir.exists() and [*log_dir.iterdir()] for log_dir in self.log_dirs)
         self._jvm.run("kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", str(self._properties), "-g", *options)
         if is_new:
-            shutil.copytree(self.log_dir, kept)
+            for one, log_dir in zip(kept, self.log_dirs, strict=True):
+                shutil.copytree(log_dir, one, dirs_exist_ok=True)
 
     def _wait_until_it_listens(self) -> None:
         assert self._process is not None

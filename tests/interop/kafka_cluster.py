@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -11,19 +13,25 @@ from typing import NamedTuple, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 from confluent_kafka import TopicPartition as Place
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
 from jvm import Jvm
-from kafka_broker import Node, free_ports
+from kafka_broker import Broker, Node, free_ports
 
 CONTROLLER = 100
 BROKERS = (1, 2, 3)
 LIMIT = 90.0
+# a client that waits for one that is frozen asks another one soon
+_OF_CLIENTS = {"socket.timeout.ms": 2000, "reconnect.backoff.max.ms": 500, "log_level": 0}
+PATIENCE = 5.0
 _UNCLEAN = "unclean.leader.election.enable"
 _OF_ALL = {
     "controller.listener.names": "CONTROLLER",
     "log.retention.ms": -1,
     "offsets.topic.num.partitions": 1,
     "num.partitions": 1,
+    "transaction.state.log.num.partitions": 1,
+    "transaction.state.log.min.isr": 1,
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": 500,
 }
 _OF_CONTROLLER = {
     _UNCLEAN: "true",
@@ -44,6 +52,13 @@ _OF_BROKER = {
 Answer = TypeVar("Answer")
 
 
+class Transacted(NamedTuple):
+    """The records of a transaction that were acknowledged, and whether its end was."""
+
+    records: list[bytes]
+    has_ended: bool
+
+
 class Seen(NamedTuple):
     """What a consumer has seen of a partition: offsets and values, and where it was told that the log ends."""
 
@@ -51,13 +66,48 @@ class Seen(NamedTuple):
     end_offset: int
 
 
-class Cluster:
-    """The nodes, all stopped. A node's log directory is ``nodes[node_id].log_dir``."""
+class Disk:
+    """A file system of its own in memory, that can be filled; a mere folder where nobody may mount one."""
 
-    def __init__(self, jvm: Jvm, home: Path) -> None:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.mkdir()
+        command = ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(path)]
+        self.is_own = subprocess.run(command, check=False, capture_output=True).returncode == 0
+        self.log_dir = path / "logs"
+        self._filler = path / "filler"
+
+    def fill(self) -> None:
+        """Leave no space: the next write of a broker fails."""
+        with self._filler.open("wb", buffering=0) as filler:
+            for size in (1 << 20, 1):  # the last page as well
+                try:
+                    while True:
+                        filler.write(bytes(size))
+                except OSError:
+                    pass
+
+    def free(self) -> None:
+        """Give the space back."""
+        self._filler.unlink(missing_ok=True)
+
+    def unmount(self) -> None:
+        """End it, with what it has."""
+        if self.is_own:
+            subprocess.run(["umount", str(self.path)], check=True)
+
+
+class Cluster:
+    """The nodes, all stopped. A node's log directories are ``nodes[node_id].log_dirs``; a broker's second is a disk."""
+
+    def __init__(self, jvm: Jvm, home: Path, format_options: Sequence[str] = ()) -> None:
+        if not jvm.has_class_data:  # all nodes that are killed would have to load their classes
+            with Broker(jvm, home):
+                pass
         ports = dict(zip((CONTROLLER, *BROKERS), free_ports(1 + len(BROKERS)), strict=True))
         voters = f"{CONTROLLER}@127.0.0.1:{ports[CONTROLLER]}"
         self.nodes: dict[int, Node] = {}
+        self.disks: dict[int, Disk] = {}
         for node, port in ports.items():
             is_broker = node in BROKERS
             name = "PLAINTEXT" if is_broker else "CONTROLLER"
@@ -71,16 +121,22 @@ class Cluster:
             }
             folder = home / str(node)
             folder.mkdir()
-            self.nodes[node] = Node(jvm, folder, port, properties)
-        self._servers = ",".join(f"127.0.0.1:{ports[node]}" for node in BROKERS)
+            if is_broker:
+                self.disks[node] = Disk(folder / "disk")
+            more = [self.disks[node].log_dir] if is_broker else []
+            self.nodes[node] = Node(jvm, folder, port, properties, format_options, more)
+        servers = ",".join(f"127.0.0.1:{ports[node]}" for node in BROKERS)
+        self.settings = {"bootstrap.servers": servers, **_OF_CLIENTS}
         self.running: set[int] = set()
         self.frozen: set[int] = set()
 
     def start(self, *nodes: int) -> None:
-        """Start nodes, those of a restarted cluster in this order."""
+        """Start nodes, at the same time."""
         for node in nodes:
-            self.nodes[node].start()
+            self.nodes[node].begin_to_start()
             self.running.add(node)
+        for node in nodes:
+            self.nodes[node].wait_until_it_listens()
 
     def kill(self, *nodes: int) -> None:
         """Kill nodes with SIGKILL."""
@@ -88,10 +144,31 @@ class Cluster:
             self.running.discard(node)
             self.frozen.discard(node)
             self.nodes[node].kill()
+            if node in self.disks:
+                self.disks[node].free()
+
+    def stop(self) -> None:
+        """End all nodes as an administrator does, the controller last."""
+        for node in sorted(self.running):
+            self.nodes[node].stop()
+        self.running.clear()
 
     def kill_all(self) -> None:
         """Kill everything, also nodes that are frozen."""
         self.kill(*self.running, *self.frozen)
+
+    def copy(self, node: int, target: Path) -> list[Path]:
+        """Copy the log directories of a node, and return the copies."""
+        copies = []
+        for number, log_dir in enumerate(self.nodes[node].log_dirs):
+            copies.append(target / f"{node}-{number}")
+            shutil.copytree(log_dir, copies[-1])
+        return copies
+
+    @property
+    def log_dirs(self) -> list[Path]:
+        """The log directories of all nodes."""
+        return [log_dir for node in self.nodes.values() for log_dir in node.log_dirs]
 
     @property
     def brokers(self) -> set[int]:
@@ -105,12 +182,16 @@ class Cluster:
             yield
         finally:
             self.kill_all()
+            for disk in self.disks.values():
+                disk.unmount()
 
-    def create(self, topic: str, partitions: int) -> None:
+    def create(self, topic: str, partitions: int, configs: Mapping[str, str] | None = None) -> None:
         """Create a topic on all brokers."""
-        created = NewTopic(topic, num_partitions=partitions, replication_factor=len(BROKERS))
+        created = NewTopic(
+            topic, num_partitions=partitions, replication_factor=len(BROKERS), config={**(configs or {})}
+        )
         # as long as the controller does not know all brokers, it refuses
-        self._wait(lambda: self._admin.create_topics([created])[topic].result(LIMIT))
+        self._wait(lambda: self.admin.create_topics([created])[topic].result(LIMIT))
 
     def freeze(self, node: int) -> None:
         """Stop a node with SIGSTOP: it seems dead, until it is killed."""
@@ -118,13 +199,19 @@ class Cluster:
         self.frozen.add(node)
         self.running.discard(node)
 
+    def thaw(self, node: int) -> None:
+        """Let a node that was frozen go on."""
+        self.nodes[node].thaw()
+        self.running.add(node)
+        self.frozen.discard(node)
+
     def forbid_unclean_elections(self) -> None:
         """Let only replicas in sync lead, from the next start of the controller on."""
         self.nodes[CONTROLLER].configure(_UNCLEAN, "false")
 
     def leaders(self, topic: str) -> dict[int, int]:
         """Return the leader of each partition, as the brokers that run know it; -1 is none."""
-        found = self._admin.list_topics(topic, timeout=10).topics[topic].partitions
+        found = self.admin.list_topics(topic, timeout=2).topics[topic].partitions
         return {number: partition.leader for number, partition in found.items()}
 
     def wait_for_leaders(self, topic: str) -> dict[int, int]:
@@ -135,7 +222,7 @@ class Cluster:
         """Wait until each partition has all brokers in sync."""
 
         def in_sync() -> set[int]:
-            partitions = self._admin.list_topics(topic, timeout=10).topics[topic].partitions
+            partitions = self.admin.list_topics(topic, timeout=2).topics[topic].partitions
             return {len(partition.isrs) for partition in partitions.values()}
 
         self._wait(in_sync, lambda found: found == {len(BROKERS)})
@@ -144,7 +231,7 @@ class Cluster:
         self, topic: str, partition: int, values: list[bytes], *, acks: int = 1, is_idempotent: bool = False
     ) -> list[bytes]:
         """Send records, each as a batch, and return those that were acknowledged; with ``acks`` 1 by the leader."""
-        settings = {"bootstrap.servers": self._servers, "acks": acks, "linger.ms": 0, "message.timeout.ms": 30_000}
+        settings = {**self.settings, "acks": acks, "linger.ms": 0, "message.timeout.ms": int(PATIENCE * 1000)}
         producer = Producer({**settings, "enable.idempotence": is_idempotent})
         done: list[bytes] = []
 
@@ -154,30 +241,83 @@ class Cluster:
 
         for value in values:
             producer.produce(topic, value, partition=partition, on_delivery=note)
-            producer.flush(35)
+            producer.flush(2 * PATIENCE)
         return done
 
-    def consume(self, topic: str, partition: int) -> Seen:
-        """Return what a consumer is given of a partition, to its high watermark."""
-        settings = {"bootstrap.servers": self._servers, "group.id": "none", "enable.auto.commit": False}
-        consumer = Consumer(settings)
+    def transact(self, transactional_id: str, values: dict[int, list[bytes]], topic: str, end: str) -> Transacted:
+        """Send records by their partitions in a transaction; ``end`` is "commit", "abort" or "open"."""
+        producer = Producer(
+            {
+                **self.settings,
+                "transactional.id": transactional_id,
+                "transaction.timeout.ms": 8000,
+                "linger.ms": 0,
+            }
+        )
+        done: list[bytes] = []
+
+        def note(error: KafkaError | None, message: Message) -> None:
+            if error is None:
+                done.append(message.value())
+
+        has_ended = False
         try:
-            first, end = self._wait(lambda: consumer.get_watermark_offsets(Place(topic, partition), timeout=5))
+            producer.init_transactions(PATIENCE)
+            producer.begin_transaction()
+            for partition, some in values.items():
+                for value in some:
+                    producer.produce(topic, value, partition=partition, on_delivery=note)
+            producer.flush(PATIENCE)
+            if end == "commit":
+                producer.commit_transaction(PATIENCE)
+            elif end == "abort":
+                producer.abort_transaction(PATIENCE)
+            has_ended = end != "open"
+        except KafkaException:
+            pass  # the answer is unknown, as to any client
+        return Transacted(done, has_ended)
+
+    def consume(self, topic: str, partition: int, level: str = "read_uncommitted", at_least: int = 0) -> Seen:
+        """Return what a consumer is given of a partition, to the end that it is told; it waits for an end."""
+        settings = {
+            **self.settings,
+            "group.id": "none",
+            "enable.auto.commit": False,
+            "isolation.level": level,
+            "enable.partition.eof": True,
+        }
+        consumer = Consumer(settings)
+        place = Place(topic, partition)
+        try:
+            first, end = self._wait(
+                lambda: consumer.get_watermark_offsets(place, timeout=5), lambda ends: ends[1] >= at_least
+            )
             consumer.assign([Place(topic, partition, first)])
             records: list[tuple[int, bytes]] = []
             deadline = time.monotonic() + LIMIT
-            while first < end and (not records or records[-1][0] < end - 1):
+            is_at_end = first >= end
+            while not is_at_end:
                 assert time.monotonic() < deadline, f"{topic}-{partition}: {len(records)} records, end {end}"
                 message = consumer.poll(1)
-                if message is not None and message.error() is None:
+                if message is None:
+                    continue
+                if message.error() is None:
                     records.append((message.offset(), message.value()))
+                elif message.error().code() == KafkaError._PARTITION_EOF:
+                    is_at_end = message.offset() >= end
             return Seen(records, end)
         finally:
             consumer.close()
 
     @cached_property
-    def _admin(self) -> AdminClient:
-        return AdminClient({"bootstrap.servers": self._servers})
+    def admin(self) -> AdminClient:
+        return AdminClient(self.settings)
+
+    def allow_unclean_elections(self, topic: str) -> None:
+        """Let any replica of a topic lead; those of Kafka's own topics have to be in sync."""
+        entry = ConfigEntry(_UNCLEAN, "true", incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])
+        self.admin.incremental_alter_configs([resource])[resource].result(LIMIT)
 
     @staticmethod
     def _wait(ask: Callable[[], Answer], accepts: Callable[[Answer], bool] = lambda _: True) -> Answer:

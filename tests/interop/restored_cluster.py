@@ -53,10 +53,10 @@ def running(nodes: list[RestoredNode]) -> Iterator[None]:
     """Run nodes; controllers wait for each other, so all processes start before one of them listens."""
     with ExitStack() as stack:
         for node in nodes:
-            node.begin()
+            node.begin_to_start()
             stack.callback(node.stop)
         for node in nodes:
-            node.wait()
+            node.wait_until_it_listens()
         yield
         for node in nodes:  # all at once: the last controllers have no quorum, and would wait for one
             node.end()

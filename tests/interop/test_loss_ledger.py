@@ -1,7 +1,7 @@
 """Three brokers that die while others lead: the loss ledger is what was acknowledged and is not consumed.
 
 In each round a broker that lacks records is elected. All are killed before one that has them returns and truncates its
-log, or its log directory is copied before it does. kraftlog says of the directories what is lost, before the cluster
+log, or its log directories are copied before it does. kraftlog says of the directories what is lost, before the cluster
 starts again and a consumer reads what it has.
 """
 
@@ -9,24 +9,66 @@ from __future__ import annotations
 
 import itertools
 import random
-import shutil
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow.parquet as pq
+import pytest
 from jvm import Jvm
 from kafka_cluster import BROKERS, CONTROLLER, Cluster
-from test_unclean_elections import pytest_generate_tests
 
 import kraftlog
 from kraftlog.backup.loss_ledger import LEDGER_FILE, write_loss_ledger
-
-__all__ = ["pytest_generate_tests"]
+from kraftlog.topics import TRANSACTION_STATE
 
 TOPIC = "orders"
 PARTITIONS = 3
 ROUNDS = 3
 OF_LOSSES = {"lost_records", "lost_committed_records"}
+OF_OPEN = {"open_transaction", "hanging_transaction", "overdue_transaction", "torn_transaction"}
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Take a seed for each minute of ``--random-seconds``, and one at least."""
+    if "seed" in metafunc.fixturenames:
+        first, seconds = metafunc.config.getoption("--random-seed"), metafunc.config.getoption("--random-seconds")
+        metafunc.parametrize("seed", range(first, first + max(1, int(seconds) // 60)))
+
+
+@dataclass
+class Transaction:
+    """A transaction that a producer has asked to commit.
+
+    Attributes
+    ----------
+    transactional_id : str
+    values : set of bytes
+    """
+
+    transactional_id: str
+    values: set[bytes]
+
+
+@dataclass
+class Ledger:
+    """What kraftlog says of the directories of a cluster that was killed.
+
+    Attributes
+    ----------
+    values, committed_values : set of bytes
+        In the ledger.
+    lost_ids : set of str
+        Transactional ids of which a lost line of __transaction_state alone has records.
+    waiting : list of str
+        What is known of transactions that are open, or torn.
+    """
+
+    values: set[bytes]
+    committed_values: set[bytes]
+    lost_ids: set[str]
+    waiting: list[str]
 
 
 class Sent:
@@ -37,18 +79,37 @@ class Sent:
         self._numbers = itertools.count()
         self.all: set[bytes] = set()
         self.acknowledged: set[bytes] = set()
+        self.committed: list[Transaction] = []
 
     def send(self) -> None:
-        """Send some records to each partition, in one of several ways."""
+        """Send some records to each partition, in one of several ways, and perhaps a transaction."""
         self._cluster.wait_for_leaders(TOPIC)
         for partition in range(PARTITIONS):
-            values = [str(next(self._numbers)).encode() for _ in range(self._drawn.randint(1, 6))]
             is_idempotent = self._drawn.random() < 0.3
             acks = -1 if is_idempotent or self._drawn.random() < 0.5 else 1
-            self.all |= set(values)
+            values = self._values()
             self.acknowledged |= set(
                 self._cluster.produce(TOPIC, partition, values, acks=acks, is_idempotent=is_idempotent)
             )
+        has_coordinator = set(self._cluster.leaders(TRANSACTION_STATE).values()) <= self._cluster.running
+        for _ in range(self._drawn.randint(0, 2) if has_coordinator else 0):
+            self.transact()
+
+    def _values(self) -> list[bytes]:
+        values = [str(next(self._numbers)).encode() for _ in range(self._drawn.randint(1, 6))]
+        self.all |= set(values)
+        return values
+
+    def transact(self) -> None:
+        """Send a transaction."""
+        end = self._drawn.choice(["commit", "commit", "commit", "abort", "open"])
+        of = self._drawn.sample(range(PARTITIONS), self._drawn.randint(1, PARTITIONS))
+        values = {partition: self._values() for partition in of}
+        name = f"t-{self._drawn.randint(0, 2)}"
+        done = self._cluster.transact(name, values, TOPIC, end)
+        self.acknowledged |= set(done.records)
+        if end == "commit" and done.has_ended:
+            self.committed.append(Transaction(name, set(itertools.chain(*values.values()))))
 
 
 def test_the_ledger_is_what_was_acknowledged_and_is_not_consumed(java: Jvm, tmp_path: Path, seed: int) -> None:
@@ -61,16 +122,22 @@ def test_the_ledger_is_what_was_acknowledged_and_is_not_consumed(java: Jvm, tmp_
             cluster.start(CONTROLLER, *BROKERS)
             cluster.create(TOPIC, PARTITIONS)
             cluster.wait_for_leaders(TOPIC)
+            sent.transact()
+            if seed % 2:
+                cluster.allow_unclean_elections(TRANSACTION_STATE)
             known_lost: set[bytes] = set()
             for number in range(ROUNDS):
                 leader, copies = _fail(cluster, sent, drawn, tmp_path / str(number))
-                ledger, committed = _ledger(copies, tmp_path / f"ledger-{number}")
-                consumed = _restart(cluster, leader)
+                ledger = _ledger(copies, tmp_path / f"ledger-{number}")
+                line = _line(copies)
+                _restart(cluster, leader)
+                consumed = _consumed(cluster, "read_uncommitted", line.ends)
                 missing = sent.all - consumed - known_lost
-                assert (sent.acknowledged - consumed) - known_lost <= ledger <= missing
-                assert committed <= ledger
+                assert (sent.acknowledged - consumed) - known_lost <= ledger.values <= missing
+                assert ledger.committed_values <= ledger.values
                 known_lost |= missing
-                lost += len(ledger)
+                lost += len(ledger.values)
+                _check_transactions(cluster, sent, ledger, line, consumed, known_lost)
     assert lost, "nothing was lost: the test proves nothing"
 
 
@@ -85,51 +152,112 @@ def _fail(cluster: Cluster, sent: Sent, drawn: random.Random, copies: Path) -> t
         Copies of all log directories.
     """
     made: list[Path] = []
-    cluster.wait_for_leaders(TOPIC)
     sent.send()
     others = drawn.sample(sorted(cluster.brokers), len(cluster.brokers) - 1)
     for node in others:
-        cluster.freeze(node) if drawn.random() < 0.3 else cluster.kill(node)
+        disk = cluster.disks[node]
+        how = drawn.choice(["kill", "kill", "freeze", "fill"] if disk.is_own else ["kill", "freeze"])
+        if how == "fill":  # it goes on with its other log directory
+            disk.fill()
+        else:
+            cluster.freeze(node) if how == "freeze" else cluster.kill(node)
         sent.send()
-    cluster.kill(*cluster.brokers, *cluster.frozen)
+    cluster.kill(*cluster.brokers, *cluster.frozen - {CONTROLLER})
     returning, *rest = drawn.sample(others, len(others))
     cluster.start(returning)
     sent.send()
     if drawn.random() < 0.5:  # this one truncates its log: what it had is in the copy
-        before = copies / f"{rest[0]}-before"
-        shutil.copytree(cluster.nodes[rest[0]].log_dir, before)
-        made.append(before)
+        made += cluster.copy(rest[0], copies / "before")
         cluster.start(rest[0])
         sent.send()
-    cluster.kill_all()
+    cluster.freeze(CONTROLLER)  # it does not elect the last one that is killed
+    cluster.kill(*cluster.brokers)
     for node in (CONTROLLER, *BROKERS):
-        shutil.copytree(cluster.nodes[node].log_dir, copies / str(node))
-        made.append(copies / str(node))
+        made += cluster.copy(node, copies)
     return returning, made
 
 
-def _ledger(copies: list[Path], target: Path) -> tuple[set[bytes], set[bytes]]:
-    """Return the values in the ledger, and those that were committed; nothing else is found."""
+def _ledger(copies: list[Path], target: Path) -> Ledger:
+    """Return what is in the ledger, and what else is found."""
     log = kraftlog.open(copies)
-    rows = log.findings(["code", "sentence"]).to_pylist()
-    assert [row["sentence"] for row in rows if row["code"] not in OF_LOSSES] == []
-    done = write_loss_ledger(kraftlog.open(copies, topics=[TOPIC]), target)
+    rows = log.findings(["code", "severity", "known", "sentence"]).to_pylist()
+    expected = OF_LOSSES | {"torn_transaction", "offline_directory"}
+    assert [row["sentence"] for row in rows if row["code"] not in expected and row["severity"] != "note"] == []
+    done = write_loss_ledger(kraftlog.open(copies, topics=[TOPIC, TRANSACTION_STATE]), target)
     assert not done.faults
-    table = pq.read_table(target / LEDGER_FILE, columns=["value", "is_committed"])
-    values = table["value"].to_pylist()
+    table = pq.read_table(target / LEDGER_FILE, columns=["topic", "key", "value", "is_committed"]).to_pylist()
+    values = [row["value"] for row in table if row["topic"] == TOPIC]
     assert len(values) == len(set(values))
-    again = [kraftlog.open(folder).records(["value"]).to_table()["value"].to_pylist() for folder in done.folders]
-    assert sorted(value for some in again for value in some) == sorted(values)
-    return set(values), set(table.filter(table["is_committed"])["value"].to_pylist())
+    columns = ["topic", "value"]
+    written = [row for folder in done.folders for row in kraftlog.open(folder).records(columns).to_table().to_pylist()]
+    assert sorted(row["value"] for row in written if row["topic"] == TOPIC) == sorted(values)
+    committed = {row["value"] for row in table if row["topic"] == TOPIC and row["is_committed"]}
+    ids = {row["key"][4:].decode() for row in table if row["topic"] == TRANSACTION_STATE}
+    return Ledger(set(values), committed, ids, [row["known"] for row in rows if row["code"] in OF_OPEN])
 
 
-def _restart(cluster: Cluster, leader: int) -> set[bytes]:
-    """Start all, and return what consumers get.
+class _Line(NamedTuple):
+    """What kraftlog reads of the line that the cluster will go on with.
 
-    The leader starts first and leads again, also if another replica was in sync when all were killed.
+    Attributes
+    ----------
+    ends, stable_ends : dict of int
+        By partition: the end of the log, and that of what is committed.
+    committed, aborted : set of bytes
     """
-    cluster.start(CONTROLLER, leader)
+
+    ends: dict[int, int]
+    stable_ends: dict[int, int]
+    committed: set[bytes]
+    aborted: set[bytes]
+
+
+def _line(copies: list[Path]) -> _Line:
+    log = kraftlog.open(copies, topics=[TOPIC])
+    ends = log.partition_offsets("latest", ["partition", "offset"]).to_table().to_pylist()
+    rows = log.records(["partition", "offset", "value", "transaction_state"]).to_table().to_pylist()
+    committed = log.records(["partition", "offset", "value"], isolation_level="read_committed").to_table().to_pylist()
+    return _Line(
+        {row["partition"]: row["offset"] for row in ends},
+        {
+            number: max((row["offset"] + 1 for row in committed if row["partition"] == number), default=0)
+            for number in range(PARTITIONS)
+        },
+        {row["value"] for row in committed},
+        {row["value"] for row in rows if row["transaction_state"] == "aborted"},
+    )
+
+
+def _restart(cluster: Cluster, leader: int) -> None:
+    """Start all, the leader first: it leads again, also if another replica was in sync when all were killed."""
+    cluster.thaw(CONTROLLER)
+    cluster.start(leader)
     assert set(cluster.wait_for_leaders(TOPIC).values()) == {leader}
     cluster.start(*(node for node in BROKERS if node != leader))
     cluster.wait_until_all_are_in_sync(TOPIC)
-    return {value for number in range(PARTITIONS) for _, value in cluster.consume(TOPIC, number).records}
+
+
+def _consumed(cluster: Cluster, level: str, ends: dict[int, int]) -> set[bytes]:
+    """Return what consumers get of all partitions, at least to these offsets."""
+    return {
+        value
+        for number, end in ends.items()
+        for _, value in cluster.consume(TOPIC, number, level, at_least=end).records
+    }
+
+
+def _check_transactions(
+    cluster: Cluster, sent: Sent, ledger: Ledger, line: _Line, consumed: set[bytes], known_lost: set[bytes]
+) -> None:
+    """Compare what a read_committed consumer gets with what kraftlog reads, and with what was to be committed.
+
+    An acknowledged transaction is whole, or has records in a ledger, or its decision is lost, or its marker: the
+    records are there, and the audit says that they wait.
+    """
+    committed = _consumed(cluster, "read_committed", line.stable_ends)
+    assert line.committed <= committed <= consumed
+    assert not line.aborted & committed
+    for one in sent.committed:
+        is_lost = bool(one.values & known_lost) or one.transactional_id in ledger.lost_ids
+        is_open = any(f"{one.transactional_id} " in known for known in ledger.waiting)
+        assert one.values <= committed or is_lost or is_open, one

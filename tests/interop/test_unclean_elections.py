@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import random
-import shutil
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -41,15 +40,14 @@ def test_the_line_is_what_the_restarted_cluster_serves(java: Jvm, tmp_path: Path
         cluster = Cluster(java, Path(home))
         with cluster.ended():
             leaders, watermarks, is_alone = _fail(cluster, random.Random(seed))
-            copies = {node: tmp_path / str(node) for node in (CONTROLLER, *BROKERS)}
-            for node, copy in copies.items():
-                shutil.copytree(cluster.nodes[node].log_dir, copy)
+            copies = {node: cluster.copy(node, tmp_path) for node in (CONTROLLER, *BROKERS)}
+            every = [path for paths in copies.values() for path in paths]
 
             cluster.start(CONTROLLER, *sorted(BROKERS, key=lambda node: -list(leaders.values()).count(node)))
             led = cluster.wait_for_leaders(TOPIC)
             served = {number: cluster.consume(TOPIC, number) for number in led}
 
-    log = kraftlog.open(list(copies.values()), topics=[TOPIC])
+    log = kraftlog.open(every, topics=[TOPIC])
     replicas = log.replicas().to_pylist()
     bounds = {row["partition"]: row for row in log.partition_offsets(columns=BOUNDS).to_table().to_pylist()}
     parted = [row for row in replicas if not row["is_chosen"] and row["agrees_until"] < row["end_offset"]]
@@ -60,13 +58,13 @@ def test_the_line_is_what_the_restarted_cluster_serves(java: Jvm, tmp_path: Path
         assert watermarks[number] <= served[number].end_offset
         committed, at_most = (bounds[number][name] for name in BOUNDS[1:])
         assert watermarks[number] <= at_most == committed <= served[number].end_offset  # all in sync are given
-        kept = [row for row in _rows(copies.values(), number).records if row[0] < committed]
+        kept = [row for row in _rows(every, number).records if row[0] < committed]
         assert [row for row in served[number].records if row[0] < committed] == kept
         if led[number] == leaders[number]:
-            assert _rows(copies.values(), number) == served[number]
+            assert _rows(every, number) == served[number]
         else:  # several were in sync, and the controller took another one: what that one had is served
             assert not is_alone
-            assert _rows([copies[led[number]]], number) == served[number]
+            assert _rows(copies[led[number]], number) == served[number]
 
 
 class _Ending(NamedTuple):

@@ -229,16 +229,18 @@ def keep(log: Path, target: Path) -> None:
             os.truncate(path, LARGEST_INDEX)
 
 
-def class_path(version: str, *, with_tools: bool = False) -> str:
-    """Return the class path of a release, which Maven resolves once."""
+def class_path(version: str, artifact: str | None = None) -> str:
+    """Return the class path of a release, or of another artifact than the broker, which Maven resolves once."""
     folder = Path(tempfile.gettempdir()) / "kraftlog-class-paths"
-    path = folder / (f"{version}-tools" if with_tools else version)
+    if version == TOOL and artifact is None:
+        artifact = "kafka-tools"
+    path = folder / (f"{version}-{artifact}" if artifact else version)
     if not path.exists():
         folder.mkdir(exist_ok=True)
         maven = ["mvn", "-q", "-B", "-f", str(HERE / "pom.xml"), f"-Dkafka.version={version}"]
         maven += [
             f"-Dscala.version={SCALA.get(version, '2.13')}",
-            *(["-Dartifact=kafka-tools"] if with_tools or version == TOOL else []),
+            *([f"-Dartifact={artifact}"] if artifact else []),
         ]
         maven += [f"-Dclass.path={path}", "generate-resources"]
         subprocess.run(maven, check=True, timeout=600)

@@ -75,7 +75,7 @@ def make(release: str, target: Path, home: Path) -> None:
     (log,) = copy.glob("*.log")
     image = subprocess.run([*client, "image", str(log)], check=True, stdout=subprocess.PIPE, timeout=LIMIT).stdout
     (target / "image.jsonl").write_bytes(image)
-    tool = [*JAVA, "-cp", class_path(release, with_tools=True), "org.apache.kafka.tools.DumpLogSegments"]
+    tool = [*JAVA, "-cp", class_path(release, "kafka-tools"), "org.apache.kafka.tools.DumpLogSegments"]
     tool += ["--cluster-metadata-decoder", "--files", log.name]
     dump = subprocess.run(tool, check=True, stdout=subprocess.PIPE, timeout=LIMIT, cwd=copy).stdout
     (target / "dump.txt").write_bytes(dump)
