@@ -308,7 +308,8 @@ def test_a_record_that_the_mirror_has_again_after_the_checkpoint_is_not_skipped(
 
 
 def test_topics_and_partitions_that_were_not_copied(tmp_path: Path) -> None:
-    for name in ("orders-0", "orders-1", "payments-0"):
+    not_mirrored = ("mm2-configs.b.internal-0", "connect-offsets-internal-0", "__own-0", ".own-0")
+    for name in ("orders-0", "orders-1", "payments-0", *not_mirrored):
         write(tmp_path / "a" / name, numbered(1, 2), ID)
     write(tmp_path / "a" / "empty-0", [], ID)
     write(tmp_path / "b" / "orders-0", numbered(1, 2), ID)

@@ -36,6 +36,8 @@ _NOT_MIRRORED = re.compile(
     r"follower\.replication\.throttled\.replicas|leader\.replication\.throttled\.replicas|min\.insync\.replicas"
     r"|message\.timestamp\..*|unclean\.leader\.election\.enable|remote\..*|local\.retention\..*"
 )
+# Topics that MirrorMaker 2 does not copy, its own and those of Kafka Connect among them (ReplicationPolicy)
+_INTERNAL = re.compile(r"(__|\.).*|.*[.-]internal")
 _READABLE = "Both partitions can be read without faults."
 _NOT_COMPACTED = (
     " Neither is compacted: not by the settings in a metadata log, and no batch lacks records. In a mirror, only"
@@ -47,8 +49,9 @@ TOPIC_NOT_COPIED = FindingCode(
     "topic_not_copied",
     Severity.WARNING,
     "The other cluster has no partition of the topic: it was left out, or lost.",
-    "The topic has records. The other cluster has another topic of this one, and its files are complete: its metadata"
-    " log has no such topic, or none of its directories belongs to a broker.",
+    "The topic has records, and a name that MirrorMaker 2 copies: none that begins with __ or a dot, or ends in .internal"
+    " or -internal. The other cluster has another topic of this one, and its files are complete: its metadata log has no"
+    " such topic, or none of its directories belongs to a broker.",
 )
 TOPIC_CREATED_AGAIN = FindingCode(
     "topic_created_again",
@@ -305,7 +308,7 @@ def topics_not_copied(comparison: Comparison) -> Iterator[Finding]:
         if has_topic:
             known = f"the other cluster has no partition {partition.partition} of {comparison.topics[topic]}"
             yield Finding(PARTITION_NOT_COPIED, known, topic, partition.partition)
-        elif topic not in lacking:
+        elif topic not in lacking and not _INTERNAL.fullmatch(topic):
             lacking.add(topic)
             yield Finding(TOPIC_NOT_COPIED, f"the other cluster has no topic {topic}", topic)
 
