@@ -236,6 +236,17 @@ def test_leader_epochs_that_batches_contradict(log: Path, text: str, offset: int
     assert audit(log) == []
 
 
+def test_leader_epochs_of_a_log_whose_records_were_all_deleted(log: Path) -> None:
+    """Kafka moves the last epoch to the start of the log, which is its end; the last batch is before it."""
+    path = log / "log-start-offset-checkpoint"
+    lines = [line for line in path.read_text().splitlines()[2:] if not line.startswith("trimmed 0 ")]
+    path.write_text("\n".join(["0", str(len(lines) + 1), *lines, "trimmed 0 88", ""]))
+    (log / "trimmed-0" / "leader-epoch-checkpoint").write_text("0\n1\n0 88\n")
+    assert audit(log) == []
+    (log / "trimmed-0" / "leader-epoch-checkpoint").write_text("0\n1\n0 89\n")
+    assert audit(log) == [("leader_epoch_mismatch", "trimmed-0", 88)]
+
+
 def test_a_log_without_the_file_of_leader_epochs_is_no_finding(log: Path) -> None:
     (log / "trimmed-0" / "leader-epoch-checkpoint").unlink()
     assert audit(log) == []

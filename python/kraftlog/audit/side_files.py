@@ -235,7 +235,7 @@ def _contradiction(path: LogPath, lineage: Lineage, start_offset: int) -> tuple[
     except (OSError, CorruptRecordError) as error:
         return start_offset, f"{path.name} cannot be read: {error}"
     places = [(one.epoch, max(one.start_offset, start_offset)) for one in lineage.epochs]
-    places += [(lineage.last_epoch, lineage.end_offset - 1)] if places else []
+    places += [(lineage.last_epoch, max(lineage.end_offset - 1, start_offset))] if places else []
     for epoch, offset in places:
         if offset >= lineage.end_of(epoch):
             continue  # the epoch lies before the start of the log

@@ -32,7 +32,7 @@ public final class WordCount {
                 .to("counts", Produced.with(text, text));
         lines.selectKey((key, line) -> line.split(" ")[0])
                 .repartition(Repartitioned.with(text, text).withName("by-first").withNumberOfPartitions(2))
-                .join(names, (line, name) -> name + ": " + line, Joined.with(text, text, text))
+                .leftJoin(names, (line, name) -> name + ": " + line, Joined.with(text, text, text))
                 .to("joined", Produced.with(text, text));
         var streams = new KafkaStreams(builder.build(), configs(args[0], args[1]));
         streams.start();
