@@ -309,6 +309,20 @@ class Cluster:
         finally:
             consumer.close()
 
+    def commit_offset(self, group: str, topic: str, partition: int, offset: int) -> None:
+        """Commit an offset of a group that has no members."""
+        consumer = Consumer({**self.settings, "group.id": group})
+        place = Place(topic, partition, offset)
+        self._wait(lambda: consumer.commit(offsets=[place], asynchronous=False))
+        consumer.close()
+
+    def committed_offset(self, group: str, topic: str, partition: int) -> int:
+        """Return the offset of a group."""
+        consumer = Consumer({**self.settings, "group.id": group})
+        (place,) = self._wait(lambda: consumer.committed([Place(topic, partition)], timeout=5))
+        consumer.close()
+        return place.offset
+
     @cached_property
     def admin(self) -> AdminClient:
         return AdminClient(self.settings)

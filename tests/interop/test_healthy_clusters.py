@@ -38,9 +38,7 @@ OF_BROKERS = {
     "log.cleaner.backoff.ms": "300",
     "log.retention.check.interval.ms": "500",
     "log.initial.task.delay.ms": "500",
-    "offsets.topic.segment.bytes": "20000",
     "offsets.retention.check.interval.ms": "1000",
-    "transaction.state.log.segment.bytes": "20000",
 }
 
 

@@ -12,7 +12,7 @@ import random
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import pyarrow.parquet as pq
 import pytest
@@ -21,11 +21,13 @@ from kafka_cluster import BROKERS, CONTROLLER, Cluster
 
 import kraftlog
 from kraftlog.backup.loss_ledger import LEDGER_FILE, write_loss_ledger
-from kraftlog.topics import TRANSACTION_STATE
+from kraftlog.topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 
 TOPIC = "orders"
 PARTITIONS = 3
 ROUNDS = 3
+UNCOMMITTED: Literal["read_uncommitted"] = "read_uncommitted"
+COMMITTED: Literal["read_committed"] = "read_committed"
 OF_LOSSES = {"lost_records", "lost_committed_records"}
 OF_OPEN = {"open_transaction", "hanging_transaction", "overdue_transaction", "torn_transaction"}
 
@@ -131,7 +133,7 @@ def test_the_ledger_is_what_was_acknowledged_and_is_not_consumed(java: Jvm, tmp_
                 ledger = _ledger(copies, tmp_path / f"ledger-{number}")
                 line = _line(copies)
                 _restart(cluster, leader)
-                consumed = _consumed(cluster, "read_uncommitted", line.ends)
+                consumed = _consumed(cluster, UNCOMMITTED, line.ends)
                 missing = sent.all - consumed - known_lost
                 assert (sent.acknowledged - consumed) - known_lost <= ledger.values <= missing
                 assert ledger.committed_values <= ledger.values
@@ -139,6 +141,55 @@ def test_the_ledger_is_what_was_acknowledged_and_is_not_consumed(java: Jvm, tmp_
                 lost += len(ledger.values)
                 _check_transactions(cluster, sent, ledger, line, consumed, known_lost)
     assert lost, "nothing was lost: the test proves nothing"
+
+
+def test_replay_of_the_ledger_gives_the_records_back(java: Jvm, tmp_path: Path) -> None:
+    """Once each, into the cluster that lost them; its groups keep the offsets that they have."""
+    with tempfile.TemporaryDirectory(prefix="kraftlog-cluster-") as home:
+        cluster = Cluster(java, Path(home))
+        with cluster.ended():
+            cluster.start(CONTROLLER, *BROKERS)
+            cluster.create(TOPIC, PARTITIONS)
+            cluster.wait_for_leaders(TOPIC)
+            numbers = itertools.count()
+
+            def send() -> None:
+                for partition in range(PARTITIONS):
+                    values = [b"%d" % next(numbers) for _ in range(4)]
+                    assert cluster.produce(TOPIC, partition, values) == values
+
+            send()
+            cluster.commit_offset("readers", TOPIC, 0, 2)
+            cluster.allow_unclean_elections(CONSUMER_OFFSETS)
+            first, second, third = BROKERS
+            cluster.kill(first, second)
+            cluster.wait_for_leaders(TOPIC)
+            send()
+            cluster.commit_offset("readers", TOPIC, 0, 7)
+            cluster.kill(third)
+            cluster.start(first)
+            cluster.wait_for_leaders(TOPIC)
+            send()
+            cluster.freeze(CONTROLLER)
+            cluster.kill(first)
+            copies = [path for node in (CONTROLLER, *BROKERS) for path in cluster.copy(node, tmp_path)]
+            done = write_loss_ledger(kraftlog.open(copies), tmp_path / "ledger")
+            rows = pq.read_table(tmp_path / "ledger" / LEDGER_FILE, columns=["topic", "value"]).to_pylist()
+            assert {row["topic"] for row in rows} == {TOPIC, CONSUMER_OFFSETS}
+            lost = {row["value"] for row in rows if row["topic"] == TOPIC}
+            _restart(cluster, first)
+            assert lost == {b"%d" % number for number in range(next(numbers))} - _consumed(cluster)
+            before = cluster.committed_offset("readers", TOPIC, 0)
+            for folder in done.folders:
+                for _ in range(2):  # the second time, all are there
+                    to = str(cluster.settings["bootstrap.servers"])
+                    kraftlog.replay(folder, to, tmp_path / f"{folder.name}.mapping", append=True)
+            values = [
+                value for number in range(PARTITIONS) for _, value in cluster.consume(TOPIC, number, COMMITTED).records
+            ]
+            assert len(values) == len(set(values))
+            assert set(values) == {b"%d" % number for number in range(3 * 4 * PARTITIONS)}
+            assert cluster.committed_offset("readers", TOPIC, 0) == before != 7
 
 
 def _fail(cluster: Cluster, sent: Sent, drawn: random.Random, copies: Path) -> tuple[int, list[Path]]:
@@ -216,7 +267,7 @@ def _line(copies: list[Path]) -> _Line:
     log = kraftlog.open(copies, topics=[TOPIC])
     ends = log.partition_offsets("latest", ["partition", "offset"]).to_table().to_pylist()
     rows = log.records(["partition", "offset", "value", "transaction_state"]).to_table().to_pylist()
-    committed = log.records(["partition", "offset", "value"], isolation_level="read_committed").to_table().to_pylist()
+    committed = log.records(["partition", "offset", "value"], isolation_level=COMMITTED).to_table().to_pylist()
     return _Line(
         {row["partition"]: row["offset"] for row in ends},
         {
@@ -254,7 +305,7 @@ def _check_transactions(
     An acknowledged transaction is whole, or has records in a ledger, or its decision is lost, or its marker: the
     records are there, and the audit says that they wait.
     """
-    committed = _consumed(cluster, "read_committed", line.stable_ends)
+    committed = _consumed(cluster, COMMITTED, line.stable_ends)
     assert line.committed <= committed <= consumed
     assert not line.aborted & committed
     for one in sent.committed:
