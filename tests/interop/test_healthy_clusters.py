@@ -136,9 +136,8 @@ def test_nothing_is_found_while_replicas_move(java: Jvm, audits: Audits, seed: i
                 cluster.create(topic, PARTITIONS, configs)
             with Load(cluster, seed) as load:
                 wait_until(lambda: load.commits > 3)
-                for _ in range(2):
-                    _move(java, cluster, audits, drawn)
-                    _make_topics(cluster, audits, drawn)
+                _move(java, cluster, audits, drawn)
+                _make_topics(cluster, audits, drawn)
             assert load.count > 100
             audits(cluster.log_dirs, "live")
             cluster.stop()

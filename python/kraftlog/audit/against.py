@@ -49,9 +49,9 @@ TOPIC_NOT_COPIED = FindingCode(
     "topic_not_copied",
     Severity.WARNING,
     "The other cluster has no partition of the topic: it was left out, or lost.",
-    "The topic has records, and a name that MirrorMaker 2 copies: none that begins with __ or a dot, or ends in .internal"
-    " or -internal. The other cluster has another topic of this one, and its files are complete: its metadata log has no"
-    " such topic, or none of its directories belongs to a broker.",
+    "The topic has records, and a name that MirrorMaker 2 copies: none that begins with __ or a dot, or ends in"
+    " .internal or -internal. The other cluster has another topic of this one, and its files are complete: its metadata"
+    " log has no such topic, or none of its directories belongs to a broker.",
 )
 TOPIC_CREATED_AGAIN = FindingCode(
     "topic_created_again",
