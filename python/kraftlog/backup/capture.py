@@ -22,7 +22,7 @@ from kraftlog.disk.disk import disk
 from kraftlog.disk.in_order import in_order
 from kraftlog.disk.remote_path import LogPath, StorageOptions
 from kraftlog.errors import CorruptRecordError, Fault, RecordError
-from kraftlog.layout.backups import Manifest, Source, backup_name, backup_names
+from kraftlog.layout.backups import Manifest, SourceDirectory, backup_name, backup_names
 from kraftlog.layout.checkpoints import (
     CLEAN_SHUTDOWN,
     CLEANER_OFFSETS,
@@ -172,7 +172,9 @@ class Capture:
             kraftlog=version("kraftlog"),
             cluster_id=next((one.cluster_id for one in directories if one.cluster_id), None),
             metadata_version=self._metadata_version(),
-            sources=tuple(Source(str(one.path), one.node_id, one.directory_id, one.is_clean) for one in directories),
+            sources=tuple(
+                SourceDirectory(str(one.path), one.node_id, one.directory_id, one.is_clean) for one in directories
+            ),
             files=len(rows),
             segments=sum(row["objects"] is not None for row in rows),
             size=sum(row["size"] for row in rows),

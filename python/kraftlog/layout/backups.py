@@ -37,7 +37,7 @@ def backup_name(moment: int) -> str:
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceDirectory:
     """A log directory that was backed up.
 
     Attributes
@@ -69,7 +69,7 @@ class Manifest:
     cluster_id : str or None
     metadata_version : int or None
         Level of ``metadata.version`` at the end of the metadata log, if it is part of the backup.
-    sources : tuple of Source
+    sources : tuple of SourceDirectory
     files, segments : int
         Number of files, and of log files among them.
     size : int
@@ -98,7 +98,7 @@ class Manifest:
     kraftlog: str
     cluster_id: str | None
     metadata_version: int | None
-    sources: tuple[Source, ...]
+    sources: tuple[SourceDirectory, ...]
     files: int
     segments: int
     size: int
@@ -138,7 +138,7 @@ class Manifest:
             if _digest({"format": FORMAT, "version": version, **content}) != checksum:
                 raise ValueError("its checksum does not match")
             ends = {name: _partitions(content.pop(name)) for name in _OFFSETS}
-            sources = tuple(Source(**one) for one in content.pop("sources"))
+            sources = tuple(SourceDirectory(**one) for one in content.pop("sources"))
             faults = tuple(Fault(**one) for one in content.pop("faults"))
             content["topics"] = None if content["topics"] is None else tuple(content["topics"])
             return cls(**{**content, **ends, "sources": sources, "faults": faults, "notes": tuple(content["notes"])})
