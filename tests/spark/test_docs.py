@@ -41,6 +41,7 @@ SOURCES = sorted((ROOT / "python" / "kraftlog" / "spark").glob("*.py"))
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with what the examples read."""
     folder = tmp_path_factory.mktemp("docs")
+    shutil.copytree(GOLDEN / "metadata" / "log", folder / "sample" / "metadata")
     for name in ("sample/broker", "backup", "backup/kafka-logs", "mnt/backup/kafka-logs"):
         shutil.copytree(LOG, folder / name)
     tier = Aiven(1000, compression=True, key_pair=KeyPair("k1", folder / "keys"))
@@ -114,6 +115,7 @@ def run(source: str, names: dict[str, Any]) -> list[Any]:
         behind = lines[statement.end_lineno] if statement.end_lineno < len(lines) else ""
         if behind.startswith("# "):
             shown = ", ".join(map(str, value.first())) if isinstance(value, DataFrame) else repr(value)
+            shown = shown.replace(str(Path.cwd()), "...")
             assert shown == behind.removeprefix("# ")
     return values
 
