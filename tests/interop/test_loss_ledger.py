@@ -288,13 +288,11 @@ def _restart(cluster: Cluster, leader: int) -> None:
     cluster.wait_until_all_are_in_sync(TOPIC)
 
 
-def _consumed(cluster: Cluster, level: str, ends: dict[int, int]) -> set[bytes]:
+def _consumed(cluster: Cluster, level: str = UNCOMMITTED, ends: dict[int, int] | None = None) -> set[bytes]:
     """Return what consumers get of all partitions, at least to these offsets."""
-    return {
-        value
-        for number, end in ends.items()
-        for _, value in cluster.consume(TOPIC, number, level, at_least=end).records
-    }
+    ends = ends or dict.fromkeys(range(PARTITIONS), 0)
+    each = [cluster.consume(TOPIC, number, level, at_least=end).records for number, end in ends.items()]
+    return {value for records in each for _, value in records}
 
 
 def _check_transactions(
