@@ -85,7 +85,8 @@ def read_files(data: bytes, path: LogPath) -> pa.Table:
         When it is no such list.
     """
     try:
-        return pq.read_table(pa.BufferReader(data)).cast(FILES)
+        # read_table would import what reads datasets, and start threads for a small file
+        return pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False).cast(FILES)
     except (pa.ArrowException, ValueError, OSError) as error:
         raise OSError(errno.EIO, f"expected the list of files of a backup, found: {error}", str(path)) from None
 
