@@ -120,17 +120,21 @@ def test_a_metadata_log_that_belongs_to_no_folder_of_a_directory(tmp_path: Path)
     assert finding.known == "none of the 2 topic ids in the directory is in the metadata log, which has 3"
     topic_id = broker.evidence().cluster
     assert topic_id is not None
-    one = second(broker, tmp_path / "3", with_metadata=False)  # the broker's other directory
-    (other / "payments-0").rename(one / "payments-0")
-    text = (one / "payments-0" / "partition.metadata").read_text()
-    (one / "payments-0" / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id.topic_ids['payments']}\n")
-    assert audit(broker.path, other, one) == []
-    (one / "payments-0").rename(other / "payments-0")
-    (other / "payments-0" / "partition.metadata").write_text(text)
     (other / "orders-0" / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id.topic_ids['orders']}\n")
     assert audit(broker.path, other) == []  # one topic was deleted while it was down
     for folder in ("orders-0", "payments-0"):
         (other / folder / "partition.metadata").unlink()
+    assert audit(broker.path, other) == []
+
+
+def test_a_broker_with_a_metadata_log_alone_is_not_of_another_cluster(tmp_path: Path) -> None:
+    """All its replicas have moved away, and its metadata log is behind."""
+    broker = Broker(tmp_path / "1", {"orders": {}})
+    other = second(broker, tmp_path / "2")
+    shutil.rmtree(other / "orders-0")
+    metadata = other / "__cluster_metadata-0"
+    (metadata / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ\n")
+    broker.change_partition("orders", replicas=[1], isr=[1])
     assert audit(broker.path, other) == []
 
 

@@ -15,8 +15,6 @@ from test_healthy_clusters import wait_until
 from test_loss_ledger import pytest_generate_tests
 
 import kraftlog
-from kraftlog.audit.rows import rows_against
-from kraftlog.read.log_pass import Pass
 
 __all__ = ["pytest_generate_tests"]
 
@@ -128,6 +126,4 @@ def _groups(broker: Broker) -> set[str]:
 
 
 def _against(brokers: list[Broker]) -> list[dict[str, object]]:
-    read = Pass(faults=[])
-    of, other = (kraftlog.open(broker.log_dirs) for broker in brokers)
-    return [row for batch in rows_against(of.found, other.found, read) for row in batch.to_pylist()]
+    return kraftlog.open(brokers[0].log_dirs).findings(against=[str(path) for path in brokers[1].log_dirs]).to_pylist()

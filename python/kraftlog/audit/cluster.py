@@ -51,7 +51,7 @@ FOREIGN_METADATA_LOG = FindingCode(
     "A broker that starts with this metadata log puts all these folders aside, and deletes them: the log belongs to"
     " another cluster, or was made again for a restore.",
     "All partitions are audited. The metadata log is that of other nodes. The directory has folders with topic ids, and"
-    " the metadata log has none of these ids, nor of those in other directories of the broker.",
+    " the metadata log has none of these ids.",
 )
 OFFLINE_DIRECTORY = FindingCode(
     "offline_directory",
@@ -127,11 +127,8 @@ def foreign_metadata_logs(evidence: Evidence) -> Iterator[Finding]:
         if directory.node_id in cluster.node_ids:
             continue
         own = [one for one in evidence.live_replicas if one.directory == directory.path]
-        topic_ids = {one.topic_id for one in own} - {None}
-        # a broker that runs may have a directory with nothing but a topic that was just made or deleted
-        others = [one for one in evidence.live_replicas if one.node_id == directory.node_id is not None]
-        of_broker = {one.topic_id for one in [*own, *others]}
-        if topic_ids and of_broker.isdisjoint(cluster.topic_ids.values()):
+        topic_ids = {one.topic_id for one in own if one.segments[0].topic != CLUSTER_METADATA} - {None}
+        if topic_ids and topic_ids.isdisjoint(cluster.topic_ids.values()):
             yield Finding(
                 FOREIGN_METADATA_LOG,
                 f"none of the {len(topic_ids)} topic ids in the directory is in the metadata log, which has"
