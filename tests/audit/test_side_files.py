@@ -13,6 +13,7 @@ from golden_files import GOLDEN
 from golden_releases import RELEASES, folder_of
 from kraftlog.audit.evidence import Evidence
 from kraftlog.audit.finding import Finding
+from kraftlog.audit.retention import future_timestamps
 from kraftlog.audit.side_files import (
     checkpoints,
     gaps_in_tier,
@@ -245,6 +246,14 @@ def test_leader_epochs_of_a_log_whose_records_were_all_deleted(log: Path) -> Non
     assert audit(log) == []
     (log / "trimmed-0" / "leader-epoch-checkpoint").write_text("0\n1\n0 89\n")
     assert audit(log) == [("leader_epoch_mismatch", "trimmed-0", 88)]
+
+
+def test_time_indexes_that_a_running_broker_deletes_meanwhile(log: Path) -> None:
+    evidence = evidence_of(log)
+    assert evidence.lines.partitions
+    for path in log.glob("*/*.timeindex"):
+        path.unlink()
+    assert list(future_timestamps(evidence)) == []
 
 
 def test_a_log_without_the_file_of_leader_epochs_is_no_finding(log: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -113,9 +114,10 @@ def _first_later(segment: Segment, latest: int) -> tuple[int, int] | None:
     """
     is_settled = segment.end_offset is not None and segment.end_offset <= segment.settled_offset
     if is_settled and "timeindex" in segment.beside and not segment.stored:
-        columns = read_index(segment.beside["timeindex"], "timeindex", segment.base_offset or 0, [])
-        if len(columns["timestamp"]) and columns["timestamp"].max() <= latest:
-            return None
+        with suppress(FileNotFoundError):  # a running broker deletes segments
+            columns = read_index(segment.beside["timeindex"], "timeindex", segment.base_offset or 0, [])
+            if len(columns["timestamp"]) and columns["timestamp"].max() <= latest:
+                return None
     for check_crc in (False, True):  # only a sound batch proves it, and most segments have none
         later = None
         for headers in segment_headers(segment, [], check_crc=check_crc):
