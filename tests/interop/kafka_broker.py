@@ -261,9 +261,13 @@ class Broker(Node):
 
     def take_directory_id(self, directory_id: str) -> None:
         """Become the node whose log directory has this id in the metadata."""
+        self.take_identity("directory.id", directory_id)
+
+    def take_identity(self, name: str, value: str) -> None:
+        """Set a property of the log directory's identity, before its first start."""
         path = self.log_dir / "meta.properties"
-        lines = [line for line in path.read_text().splitlines() if not line.startswith("directory.id=")]
-        path.write_text("\n".join([*lines, f"directory.id={directory_id}", ""]))
+        lines = [line for line in path.read_text().splitlines() if not line.startswith(f"{name}=")]
+        path.write_text("\n".join([*lines, f"{name}={value}", ""]))
 
     def forget_the_clean_shutdown(self) -> None:
         """Make Kafka check every batch when it starts, as it does after a crash, rather than trust the files."""

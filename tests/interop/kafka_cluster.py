@@ -98,9 +98,12 @@ class Disk:
 
 
 class Cluster:
-    """The nodes, all stopped. A node's log directories are ``nodes[node_id].log_dirs``; a broker's second is a disk."""
+    """The nodes, all stopped. A node's log directories are ``nodes[node_id].log_dirs``.
 
-    def __init__(self, jvm: Jvm, home: Path, format_options: Sequence[str] = ()) -> None:
+    With disks, a broker has a second log directory on a small file system, which ends with the cluster.
+    """
+
+    def __init__(self, jvm: Jvm, home: Path, format_options: Sequence[str] = (), *, has_disks: bool = False) -> None:
         if not jvm.has_class_data:  # all nodes that are killed would have to load their classes
             with Broker(jvm, home):
                 pass
@@ -121,9 +124,9 @@ class Cluster:
             }
             folder = home / str(node)
             folder.mkdir()
-            if is_broker:
+            if is_broker and has_disks:
                 self.disks[node] = Disk(folder / "disk")
-            more = [self.disks[node].log_dir] if is_broker else []
+            more = [self.disks[node].log_dir] if node in self.disks else []
             self.nodes[node] = Node(jvm, folder, port, properties, format_options, more)
         servers = ",".join(f"127.0.0.1:{ports[node]}" for node in BROKERS)
         self.settings = {"bootstrap.servers": servers, **_OF_CLIENTS}

@@ -126,7 +126,7 @@ def test_nothing_is_found_while_replicas_move(java: Jvm, audits: Audits, seed: i
     drawn = random.Random(seed)
     options = ["--feature", f"transaction.version={2 - seed % 2}"]
     with tempfile.TemporaryDirectory(prefix="kraftlog-cluster-") as home:
-        cluster = Cluster(java, Path(home), options)
+        cluster = Cluster(java, Path(home), options, has_disks=True)
         for node in BROKERS:
             for name, value in OF_BROKERS.items():
                 cluster.nodes[node].configure(name, value)
@@ -165,7 +165,7 @@ def _move(java: Jvm, cluster: Cluster, audits: Audits, drawn: random.Random) -> 
     file = cluster.nodes[CONTROLLER].log_dir.parent / "moves.json"
     file.write_text(json.dumps({"version": 1, "partitions": moves}))
     to = ["--bootstrap-server", str(cluster.settings["bootstrap.servers"]), "--reassignment-json-file", str(file)]
-    limits = ["--throttle", "20000", "--replica-alter-log-dirs-throttle", "20000"]
+    limits = ["--throttle", "200000", "--replica-alter-log-dirs-throttle", "200000"]  # more than the load writes
     ran: list[object] = []
     tool = threading.Thread(target=lambda: ran.extend(run_tool(java, REASSIGN, [[*to, *limits, "--execute"]])))
     tool.start()

@@ -118,7 +118,7 @@ def test_the_ledger_is_what_was_acknowledged_and_is_not_consumed(java: Jvm, tmp_
     drawn = random.Random(seed)
     lost = 0
     with tempfile.TemporaryDirectory(prefix="kraftlog-cluster-") as home:
-        cluster = Cluster(java, Path(home))
+        cluster = Cluster(java, Path(home), has_disks=True)
         with cluster.ended():
             sent = Sent(cluster, drawn)
             cluster.start(CONTROLLER, *BROKERS)
@@ -146,7 +146,7 @@ def test_the_ledger_is_what_was_acknowledged_and_is_not_consumed(java: Jvm, tmp_
 def test_replay_of_the_ledger_gives_the_records_back(java: Jvm, tmp_path: Path) -> None:
     """Once each, into the cluster that lost them; its groups keep the offsets that they have."""
     with tempfile.TemporaryDirectory(prefix="kraftlog-cluster-") as home:
-        cluster = Cluster(java, Path(home))
+        cluster = Cluster(java, Path(home), has_disks=True)
         with cluster.ended():
             cluster.start(CONTROLLER, *BROKERS)
             cluster.create(TOPIC, PARTITIONS)

@@ -19,6 +19,7 @@ import kraftlog
 __all__ = ["pytest_generate_tests"]
 
 COUNT, PARTITIONS = 200, 2
+OF_B = "a3JhZnRsb2ctbWlycm9yIQ"  # another cluster id
 PROPERTIES = """
 clusters=a, b
 a.bootstrap.servers={a}
@@ -96,6 +97,7 @@ def test_a_mirror_lacks_nothing(java: Jvm, audits: Audits, tmp_path: Path, seed:
         for one in homes:
             one.mkdir()
         brokers = [Broker(java, one) for one in homes]
+        brokers[1].take_identity("cluster.id", OF_B)
         with brokers[0] as a, brokers[1] as b:
             for broker in brokers:
                 configs = {"orders": {}, "keys": {"cleanup.policy": "compact"}}
