@@ -9,6 +9,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import pytest
@@ -88,7 +89,9 @@ def test_page(spark, folder: Path, with_files, page: str, tmp_path: Path, monkey
         "state": str(tmp_path / "state"),
     }
     for source, output in PAGES[page]:
-        if LIMIT in source and not HAS_READ_LIMITS:  # the page says so
+        if not HAS_READ_LIMITS:  # the page says so
+            if "offsets_behind_latest" in source:
+                continue
             source = source.replace(LIMIT, "")
         frames = [value for value in run(with_files(source), names) if isinstance(value, DataFrame)]
         if output:
@@ -107,7 +110,8 @@ def run(source: str, names: dict[str, Any]) -> list[Any]:
     values = []
     for statement in ast.parse(source).body:
         if not isinstance(statement, ast.Expr):
-            exec(compile(ast.Module([statement], []), "<docs>", "exec"), names)
+            code = compile(ast.Module([statement], []), "<docs>", "exec")
+            until_its_worker_starts(lambda code=code: settled_names(code, names))
             continue
         expression = compile(ast.Expression(statement.value), "<docs>", "eval")
         value = until_its_worker_starts(lambda code=expression: settled(eval(code, names)))
@@ -118,6 +122,15 @@ def run(source: str, names: dict[str, Any]) -> list[Any]:
             shown = shown.replace(str(Path.cwd()), "...")
             assert shown == behind.removeprefix("# ")
     return values
+
+
+def settled_names(code: CodeType, names: dict[str, Any]) -> None:
+    """Run a statement; the queries to which it gives names are settled, as those of expressions are."""
+    before = dict(names)
+    exec(code, names)
+    for name, value in names.items():
+        if value is not before.get(name):
+            settled(value)
 
 
 def settled(value: Any) -> Any:
