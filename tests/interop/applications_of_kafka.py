@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from make import TOOL, class_path
 
 HERE = Path(__file__).parent / "applications"
 LIMIT = 60.0
+LONGEST_WAIT = 120.0
 
 
 @contextmanager
@@ -32,3 +34,11 @@ def running(artifact: str, main: str, *arguments: str, output: Path) -> Iterator
                     process.wait(LIMIT)
                 except subprocess.TimeoutExpired:
                     process.kill()
+
+
+def wait_until(is_done: Callable[[], bool]) -> None:
+    """Wait for what the processes do."""
+    deadline = time.monotonic() + LONGEST_WAIT
+    while not is_done():
+        assert time.monotonic() < deadline
+        time.sleep(0.2)

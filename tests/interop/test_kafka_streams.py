@@ -7,12 +7,11 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
-from applications_of_kafka import HERE, running
+from applications_of_kafka import HERE, running, wait_until
 from audited import Audits
 from confluent_kafka import Producer
 from jvm import Jvm
 from kafka_broker import Broker
-from test_healthy_clusters import wait_until
 from test_loss_ledger import pytest_generate_tests
 
 import kraftlog

@@ -6,12 +6,11 @@ import random
 import tempfile
 from pathlib import Path
 
-from applications_of_kafka import running
+from applications_of_kafka import running, wait_until
 from audited import Audits
 from confluent_kafka import Consumer, Producer
 from jvm import Jvm
 from kafka_broker import Broker
-from test_healthy_clusters import wait_until
 from test_loss_ledger import pytest_generate_tests
 
 import kraftlog
