@@ -55,13 +55,10 @@ def _later(replica: Replica, image: ClusterImage, lines: Lines) -> Iterator[str]
     if broker_epoch is not None and broker_epoch >= image.end_offset:
         yield f"the broker registered at offset {broker_epoch}, as {CLEAN_SHUTDOWN} says"
     for partition in lines.partitions:
-        epoch, of = lines.leader_epoch_of(partition), partition.segments[0].topic_partition
-        assigned = None if of is None else image.partitions.get(of)
-        if epoch is None or assigned is None:
-            continue
-        for one in partition.replicas:
-            is_own = one.kind is ReplicaKind.LIVE and one.directory == replica.directory
-            if is_own and one.topic_id == assigned.topic_id and one.end.last_epoch > epoch:
+        epoch = lines.leader_epoch_of(partition)  # by topic id
+        for one in partition.replicas if epoch is not None else ():
+            is_own = one.kind is ReplicaKind.LIVE and one.directory == replica.directory and one.topic_id is not None
+            if is_own and epoch is not None and one.end.last_epoch > epoch:
                 yield f"{one.folder.name} has leader epoch {one.end.last_epoch}, in the metadata log it is {epoch}"
 
 
