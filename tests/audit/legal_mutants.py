@@ -16,7 +16,7 @@ from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 
 _STATUS_AT = 16  # in a value of __transaction_state: behind version, producer id, epoch and timeout
-_ONGOING = 1
+_EMPTY, _ONGOING, *_COMPLETE = 0, 1, 4, 5
 
 
 class Rule(NamedTuple):
@@ -101,6 +101,15 @@ def _follows_last_of_key(mutant: Mutant) -> bool:
     return at == len(numbers) - 1 or _status(mutant.batches[numbers[-1]]) is None
 
 
+def _begins_after_an_end(mutant: Mutant) -> bool:
+    """Whether a record initializes or begins, and the last one of its transactional id has the epoch and an end."""
+    if not _is_record_of_coordinator(mutant):
+        return False
+    numbers, _ = _places_of_key(mutant)
+    last = _status(mutant.batches[numbers[-1]])
+    return _status(mutant.batches[mutant.number]) in (_EMPTY, _ONGOING) and last in (_EMPTY, *_COMPLETE)
+
+
 def _has_no_producer(mutant: Mutant) -> bool:
     attributes = fields_of(mutant.batches[mutant.number])["attributes"]
     return mutant.what == "plain" and not attributes & (CONTROL | TRANSACTIONAL)
@@ -155,6 +164,11 @@ RULES = [
         "a coordinator writes a record again when it does not know whether the first one was written",
         {"again"},
         _follows_last_of_key,
+    ),
+    Rule(
+        "the clock of another coordinator may be behind: a record that begins a transaction may have an earlier time",
+        {"again"},
+        _begins_after_an_end,
     ),
     Rule(
         "brokers do not compare the sequences of batches that a group coordinator writes",

@@ -9,7 +9,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-ROWS_IN_MEMORY = 1 << 19
+ROWS_IN_MEMORY = 1 << 18
 
 Rows = npt.NDArray[np.void]
 
