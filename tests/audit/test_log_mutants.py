@@ -26,11 +26,7 @@ PARTS = 8
 NOT_YET_FOUND = {
     f"{log}/{of}/{0:020d}.log@{mutant}"
     for log, of, mutant in (
-        (
-            "__consumer_offsets",
-            0,
-            "2:transactional:swapped",
-        ),  # with offsets of its producer
+        ("transactions_tv0", "__consumer_offsets-0", "2:transactional:swapped"),  # with its marker
         ("transactions_tv0", "__consumer_offsets-0", "3:marker:swapped"),
         ("transactions_tv0", "orders-1", "26:marker:producer_epoch+1"),  # an ABORT, at the end
         ("transactions_tv0", "orders-2", "14:marker:producer_epoch+1"),
