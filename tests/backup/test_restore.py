@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -15,10 +17,13 @@ from command_line import run_command
 from faulty_disk import FaultyDisk, since
 from kraftlog import LogStore, MetadataLogWriter
 from kraftlog.backup.new_nodes import new_nodes, placements
+from kraftlog.backup.quorum import with_records, write_controller
 from kraftlog.backup.restore import Restore
+from kraftlog.backup.restored_coordinators import MovedOffset, offset_rows
 from kraftlog.disk.disk import use_disk
 from kraftlog.layout.checkpoints import read_offset_checkpoint, read_properties
 from kraftlog.metadata.uuids import uuid_text
+from kraftlog.topics import TopicPartition
 from kraftlog.transactions.cut import CutTime, Side
 
 COLUMNS = ["topic", "partition", "offset", "key", "value", "headers", "timestamp", "partition_leader_epoch"]
@@ -285,3 +290,38 @@ def test_the_command_prints_the_report(store: Path, tmp_path: Path) -> None:
     dry = run_command("restore", store, tmp_path / "dry", "--dry-run", "--nodes", "2")
     assert "nothing was written; there would be" in dry.stdout
     assert not (tmp_path / "dry").exists()
+
+
+def test_replicas_are_copies_that_are_on_disk(store: Path, tmp_path: Path) -> None:
+    """Every file of a partition is the same on its nodes, in files of their own."""
+    source = tmp_path / "store"
+    shutil.copytree(store, source, ignore=shutil.ignore_patterns("__cluster_metadata-0"))
+    at = kraftlog.open(store).image()
+    table = at.image.tables()["PartitionRecord"]
+    rows = [row | {"replicas": [1, 2], "directories": row["directories"] * 2} for row in table.to_pylist()]
+    image = with_records(at.image, {"PartitionRecord": pa.Table.from_pylist(rows, table.schema)})
+    cluster_id = read_properties(store / "meta.properties")["cluster.id"]
+    write_controller(tmp_path / "controller", replace(at, image=image), cluster_id, 100, bytes(16))
+    paths = [source, tmp_path / "controller" / "__cluster_metadata-0"]
+    disk = FaultyDisk()
+    with use_disk(disk):
+        done = kraftlog.restore(paths, tmp_path / "copy", nodes=3, topics=["orders"])
+    renamed = next(one.number for one in disk.steps if one.name == "rename" and one.path.name.startswith("copy"))
+    synced = {one.path for one in disk.steps if one.name == "sync" and one.number < renamed}
+    assert {one.path for one in disk.steps if one.name == "append" and one.number < renamed} <= synced
+    for one in done.partitions:
+        first, second = sorted((tmp_path / "copy").glob(f"node-*/logs-0/{one.name}"))
+        assert {int(folder.parts[-3].removeprefix("node-")) for folder in (first, second)} == set(one.replicas)
+        names = [sorted(path.name for path in folder.iterdir()) for folder in (first, second)]
+        assert names[0] == names[1]
+        assert all((first / name).read_bytes() == (second / name).read_bytes() for name in names[0])
+        assert not any((first / name).samefile(second / name) for name in names[0])
+
+
+def test_a_group_behind_the_end_gets_the_end() -> None:
+    row = {"group": "readers", "topic": "orders", "partition": 0, "leader_epoch": 4, "metadata": "note"}
+    done: list[MovedOffset] = []
+    committed = [row | {"offset": 9}, row | {"offset": 7}, row | {"topic": "other", "offset": 9}]
+    rows = list(offset_rows(committed, {"orders": "orders"}, {TopicPartition("orders", 0): 7}, 5, done))
+    assert [(one.offset, one.new_offset) for one in done] == [(9, 7)]
+    assert [batch.num_rows for batch in rows] == [1]
