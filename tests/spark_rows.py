@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +18,13 @@ from kraftlog.codec.options import ReadOptions
 from kraftlog.tables.all_tables import TABLES
 
 NUMBERS = {"CreateTime": 0, "LogAppendTime": 1, "NoTimestampType": -1}
+
+
+class NoJob:
+    """A session without settings, for calls that end before they run a job."""
+
+    def __init__(self) -> None:
+        self.conf = SimpleNamespace(getAll={})
 
 
 def folders() -> list[Path]:

@@ -195,7 +195,7 @@ def test_commands_have_the_options_with_which_the_audit_was_called(tmp_path: Pat
     assert commands
     for words in commands:
         assert words[3:5] == ["--remote-tier", str(tmp_path / "tier")]
-    done = run_command(*commands[0][1:], "--format", "jsonl")
+    done = run_command(*commands[1][1:], "--format", "jsonl")
     offsets = [json.loads(line)["base_offset"] for line in done.stdout.splitlines()]
     assert offsets[0] == 0  # of a segment that only the tier has
     _, commands = next_commands([tmp_path / "logs", "--remote-tier", "tier"], tmp_path)

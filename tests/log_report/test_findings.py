@@ -35,10 +35,7 @@ def kinds(made: kraftlog.Report) -> list[tuple[str, str]]:
         ("codecs/log", []),
         ("damaged/bit_flip_payload/log", [("error", "bad_crc")]),
         ("damaged/truncated_in_last_records/log", [("warning", "torn_tail")]),
-        (
-            "transactions_hanging/log",
-            [("error", "bad_producer_epoch"), ("error", "hanging_transaction"), ("error", "producer_epoch_goes_back")],
-        ),
+        ("transactions_hanging/log", [("error", "bad_producer_epoch"), ("error", "hanging_transaction")]),
         ("transactions_live/log", [("warning", "open_transaction")]),
         ("deleted_records/log", [("note", "not_read")]),
         ("metadata/log", [("note", "offline"), ("note", "leader_imbalance"), ("note", "fenced_broker")]),

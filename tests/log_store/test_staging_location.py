@@ -143,9 +143,7 @@ def test_what_dead_tasks_left_is_removed_by_the_next_write(tmp_path: Path, locat
         sent(location, write, tmp_path, 0, ["left"])
     location.begin(dead)
     sent(location, dead, tmp_path, 0, ["dead"])
-    disk().remove_remote_file(
-        location.folder / dead.name / "begun"
-    )  # the driver ended it before the task sent the rest
+    disk().remove(location.folder / dead.name / "begun")  # the driver ended it before the task sent the rest
     before = [path for path in left(location) if under_way.name in path or later.name in path]
     commit(log_directory, own, sent(location, own, tmp_path, 1, ["a"]), location=location)
     assert left(location) == before
@@ -156,7 +154,7 @@ def test_a_file_that_is_gone(tmp_path: Path, location: StagingLocation):
     write, log_directory = new_write(), tmp_path / "log"
     begin(log_directory, write, location)
     files = sent(location, write, tmp_path, 0, ["a"])
-    disk().remove_remote_file(location.folder / write.name / files[0].path)
+    disk().remove(location.folder / write.name / files[0].path)
     with pytest.raises(WriteEndedError, match=r"0-0\.log: the write was aborted or has ended; its file is gone"):
         commit(log_directory, write, files, location=location)
     abort(log_directory, write, location)

@@ -19,7 +19,7 @@ from kraftlog.spark.export_part import row_groups
 from kraftlog.spark.export_publish import only_writer
 from kraftlog.tables.all_tables import TABLES, table_named
 from segment_files import flip, write_partition
-from spark_rows import comparable, expected_rows, log_directories, plain_rows, rows_of, write_schemas
+from spark_rows import NoJob, comparable, expected_rows, log_directories, plain_rows, rows_of, write_schemas
 
 
 def rows_in(output: Path) -> list[dict[str, Any]]:
@@ -231,15 +231,15 @@ def test_refusals(tmp_path: Path):
         ({"table": "record"}, "option table is 'record'"),
     ):
         with pytest.raises(ValueError, match=text):
-            to_parquet(None, str(log), **{"output": str(output), **wrong})
+            to_parquet(NoJob(), str(log), **{"output": str(output), **wrong})
     assert not output.exists()
     output.mkdir()
     (output / "mine.txt").touch()
     for overwrite in (False, True):
         with pytest.raises(FileExistsError, match=r"mine\.txt: not a file of an export"):
-            to_parquet(None, str(log), str(output), overwrite=overwrite)
+            to_parquet(NoJob(), str(log), str(output), overwrite=overwrite)
     with only_writer(output), pytest.raises(FileExistsError, match="another export is writing there"):
-        to_parquet(None, str(log), str(output))
+        to_parquet(NoJob(), str(log), str(output))
     assert [path.name for path in output.iterdir()] == ["mine.txt"]
 
 

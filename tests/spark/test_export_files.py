@@ -21,6 +21,7 @@ from kraftlog.spark.export_plan import COMPRESSIONS
 from kraftlog.spark.export_publish import only_writer
 from kraftlog.spark.parts import Part
 from segment_files import flip, write_partition
+from spark_rows import NoJob
 
 Work = Callable[[Part], Iterator[pa.RecordBatch]]
 
@@ -61,21 +62,21 @@ def test_a_quarantine_of_an_export_that_goes_on(failing: set[int], damaged: Path
     options = {"onError": "quarantine", "quarantinePath": str(tmp_path / "quarantine")}
     failing.add(2)
     with pytest.raises(RuntimeError, match="part 2 fails"):
-        to_parquet(None, str(damaged), str(tmp_path / "output"), **options)
+        to_parquet(NoJob(), str(damaged), str(tmp_path / "output"), **options)
     failing.clear()
-    found = to_parquet(None, str(damaged), str(tmp_path / "output"), **options)
+    found = to_parquet(NoJob(), str(damaged), str(tmp_path / "output"), **options)
     assert found.errors.equals(expected_errors(damaged))
     assert pq.read_table(tmp_path / "quarantine").equals(expected_errors(damaged))
 
 
 def test_a_quarantine_of_an_export_that_is_refused(failing: set[int], damaged: Path, tmp_path: Path):
     options = {"onError": "quarantine", "quarantinePath": str(tmp_path / "quarantine")}
-    to_parquet(None, str(damaged), str(tmp_path / "output"), **options)
+    to_parquet(NoJob(), str(damaged), str(tmp_path / "output"), **options)
     with pytest.raises(FileExistsError, match="holds a finished export"):
-        to_parquet(None, str(damaged), str(tmp_path / "output"), **options)
+        to_parquet(NoJob(), str(damaged), str(tmp_path / "output"), **options)
     assert pq.read_table(tmp_path / "quarantine").equals(expected_errors(damaged))
     flip(damaged / "orders-0" / f"{0:020d}.log")
-    to_parquet(None, str(damaged), str(tmp_path / "output"), overwrite=True, **options)
+    to_parquet(NoJob(), str(damaged), str(tmp_path / "output"), overwrite=True, **options)
     assert pq.read_table(tmp_path / "quarantine").num_rows == 0
 
 
@@ -93,7 +94,7 @@ def test_no_secret_is_in_the_manifest(failing: set[int], tmp_path: Path):
     secrets = {"kafka.sasl.jaas.config": "secret", "storageOptions": {"key": "secret"}}
     known = {"kafka.isolation.level": "read_committed", "rangeBytes": "16k"}
     try:
-        found = to_parquet(None, "memory://export/codec-lz4-0?token=secret", str(tmp_path), **secrets, **known)
+        found = to_parquet(NoJob(), "memory://export/codec-lz4-0?token=secret", str(tmp_path), **secrets, **known)
     finally:
         memory.rm("/export", recursive=True)
     assert "secret" not in found.manifest.read_text()
@@ -112,14 +113,14 @@ def test_no_secret_is_in_the_manifest(failing: set[int], tmp_path: Path):
 )
 def test_compressions_that_are_refused(damaged: Path, tmp_path: Path, compression: str, level: int | None, text: str):
     with pytest.raises(ValueError, match=text):
-        to_parquet(None, str(damaged), str(tmp_path / "output"), compression=compression, compression_level=level)
+        to_parquet(NoJob(), str(damaged), str(tmp_path / "output"), compression=compression, compression_level=level)
     assert not (tmp_path / "output").exists()
 
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 def test_compressions(failing: set[int], tmp_path: Path, compression: str):
     write_partition(tmp_path / "log" / "orders-0")
-    to_parquet(None, str(tmp_path / "log"), str(tmp_path / "output"), compression=compression)
+    to_parquet(NoJob(), str(tmp_path / "log"), str(tmp_path / "output"), compression=compression)
     (file,) = (tmp_path / "output").rglob("*.parquet")
     used = pq.ParquetFile(file).metadata.row_group(0).column(0).compression
     assert used.lower() == {"none": "uncompressed"}.get(compression, compression)

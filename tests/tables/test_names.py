@@ -55,6 +55,7 @@ FUNCTIONS: dict[tuple[str, str], tuple[Callable[..., Any], str]] = {
 ELSEWHERE = {  # with a broker, or a log directory that is written
     ("replay", "topics"),
     ("extract", "topics"),
+    ("restore", "topics"),
 }
 
 
