@@ -197,4 +197,5 @@ def values_of_all_kinds(spark: Any) -> DataFrame:
 
 def test_every_block_of_python_is_of_spark():
     """The examples of other pages are sessions of Python, which tests/project runs."""
-    assert {page for page, blocks in PAGES.items() if any("spark" not in source for source, _ in blocks)} == set()
+    of_spark = re.compile(r"\bspark\b|\bdf\.")
+    assert {page for page, blocks in PAGES.items() if any(not of_spark.search(source) for source, _ in blocks)} == set()

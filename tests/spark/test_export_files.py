@@ -83,7 +83,7 @@ def test_a_quarantine_of_an_export_that_is_refused(failing: set[int], damaged: P
 def test_a_quarantine_that_cannot_be(damaged: Path, tmp_path: Path):
     with pytest.raises(ValueError, match="quarantinePath is s3://bucket/errors, not a folder"):
         to_parquet(
-            None, str(damaged), str(tmp_path / "output"), onError="quarantine", quarantinePath="s3://bucket/errors"
+            NoJob(), str(damaged), str(tmp_path / "output"), onError="quarantine", quarantinePath="s3://bucket/errors"
         )
     assert not (tmp_path / "output").exists()
 
