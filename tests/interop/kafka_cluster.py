@@ -281,7 +281,7 @@ class Cluster:
         return Transacted(done, has_ended)
 
     def consume(self, topic: str, partition: int, level: str = "read_uncommitted", at_least: int = 0) -> Seen:
-        """Return what a consumer is given of a partition, to the end that it is told; it waits for an end."""
+        """Return what a consumer reads of a partition, up to the end that the broker names; it waits for an end."""
         settings = {
             **self.settings,
             "group.id": "none",

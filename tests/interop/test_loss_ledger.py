@@ -64,7 +64,7 @@ class Ledger:
     lost_ids : set of str
         Transactional ids of which a lost line of __transaction_state alone has records.
     waiting : list of str
-        What is known of transactions that are open, or torn.
+        Transactions that the audit calls open or torn.
     """
 
     values: set[bytes]

@@ -62,7 +62,7 @@ def test_each_segment_is_one_request_for_its_bytes(store: ObjectStore, local: Pa
     assert log.records(["offset"], workers=workers).to_table()["offset"].to_pylist() == [*range(10 * SEGMENTS)]
     asked = requests_of_logs(store)
     assert sorted(name for method, name in asked if method == "GET") == names
-    # pyarrow asks for the size of an object when it opens it, whatever it is told
+    # pyarrow asks for the size of an object when it opens it, even if the size is known
     assert sorted(name for method, name in asked if method == "HEAD") == names
     assert store.bytes_of(".log") == log.size_in_bytes
 

@@ -143,7 +143,7 @@ class Evidence:
 
     @cached_property
     def whole_directories(self) -> list[LogDirectory]:
-        """The log directories of which the caller named the whole, also those without a selected partition."""
+        """Log directories that the caller named as a whole, also those without a selected partition."""
         source = self.files.source
         if source is None:
             return list(self.directories.values())

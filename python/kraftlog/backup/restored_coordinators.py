@@ -4,7 +4,7 @@ Where partitions are cut, transactions that are open there are aborted. ``__tran
 records have no place among the markers: of a transaction that is aborted so, it may hold the decision, to commit even,
 and that it is complete. A coordinator that loads a decision sends its markers, to partitions that have aborted the
 transaction. No record becomes visible by that, since a marker without a transaction changes nothing; but files and
-coordinator contradict each other, and a producer is told of a commit that is not there. So all records of a
+coordinator contradict each other, and a producer learns of a commit that is not there. So all records of a
 transactional id from such a decision on are left out, as they lie after the cut. Each id that is then not at rest gets
 last records: PrepareAbort, with a raised epoch as the coordinator writes it for a producer that is gone, and
 CompleteAbort; or CompleteCommit, if the transaction was decided and its markers lie before the cut. Otherwise the
