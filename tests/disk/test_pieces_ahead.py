@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from itertools import pairwise
 from time import monotonic, sleep
@@ -58,8 +58,13 @@ def eventually(is_true) -> bool:
     return found
 
 
-def fetching_threads() -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name.startswith("kraftlog-fetch")]
+@pytest.fixture
+def fetching_threads() -> Callable[[], list[str]]:
+    """Threads that have begun since the test did: an iterator of another test, still there, has threads of its own."""
+    before = set(threading.enumerate())
+    return lambda: [
+        thread.name for thread in set(threading.enumerate()) - before if thread.name.startswith("kraftlog-fetch")
+    ]
 
 
 @given(st.data())
@@ -153,7 +158,7 @@ def test_an_error_is_raised_where_its_bytes_are_read():
     pieces.close()
 
 
-def test_a_reader_that_stops_cancels_its_requests(cache: ChunkCache):
+def test_a_reader_that_stops_cancels_its_requests(cache: ChunkCache, fetching_threads: Callable[[], list[str]]):
     """Requests that have not begun are dropped, the others end by themselves, and the threads with them."""
     stored = Object()
     stored.gate.clear()
@@ -168,7 +173,7 @@ def test_a_reader_that_stops_cancels_its_requests(cache: ChunkCache):
     assert cache.bytes == 0
 
 
-def test_another_reader_keeps_the_threads(cache: ChunkCache):
+def test_another_reader_keeps_the_threads(cache: ChunkCache, fetching_threads: Callable[[], list[str]]):
     stored = Object()
     one, other = (PiecesAhead(stored.fill, 0, len(DATA), 100) for _ in range(2))
     assert read(one, 0, 100) == DATA[:100]

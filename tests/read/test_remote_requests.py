@@ -153,12 +153,13 @@ def test_an_iterator_that_is_dropped_leaves_nothing(
     monkeypatch.setattr(chunk_cache, "CHUNKS", cache := ChunkCache())
     monkeypatch.setattr(chunk_cache, "THREADS", 2)
     log = log_of(store, local, f"dropped-{workers}")
+    before = set(threading.enumerate())
     rows = iter(log.records(["offset"], workers=workers))
     next(rows)
     store.latency = 0.2
     try:
         del rows
-        assert eventually(lambda: not fetching_threads())
+        assert eventually(lambda: not fetching_threads() - before)
         asked = len(store.requests)
         assert asked < 2 * SEGMENTS + 1
     finally:
@@ -167,8 +168,8 @@ def test_an_iterator_that_is_dropped_leaves_nothing(
     assert len(store.requests) == asked
 
 
-def fetching_threads() -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name.startswith("kraftlog-fetch")]
+def fetching_threads() -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if thread.name.startswith("kraftlog-fetch")}
 
 
 def eventually(is_true) -> bool:
