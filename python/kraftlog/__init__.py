@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from kraftlog.log_store.store import LogStore
     from kraftlog.messages.api import decode_messages, encode_messages
     from kraftlog.query.lazy_frame import scan
+    from kraftlog.server.log_server import LogServer
     from kraftlog.stream import Stream
     from kraftlog.tables.follow import follow
     from kraftlog.tables.log import Log
@@ -70,6 +71,7 @@ __all__ = [
     "InvalidTransactionStateError",
     "KraftlogError",
     "Log",
+    "LogServer",
     "LogStore",
     "MetadataLogWriter",
     "Record",
@@ -122,6 +124,7 @@ _MODULES = {
     "InvalidTransactionStateError": "kraftlog.errors",
     "KraftlogError": "kraftlog.errors",
     "Log": "kraftlog.tables.log",
+    "LogServer": "kraftlog.server.log_server",
     "LogStore": "kraftlog.log_store.store",
     "MetadataLogWriter": "kraftlog.write.metadata_writer",
     "Record": "kraftlog._native.record_objects",

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from kraftlog.messages.default_text import parse_default
 from kraftlog.messages.definition import KINDS, NO_VERSIONS, STRUCT, Definition, Field, Versions
 
-ROLES = ("metadata", "coordinator-key", "coordinator-value", "data")
+ROLES = ("metadata", "coordinator-key", "coordinator-value", "data", "request", "response")
 _INDENT = 4
 _MESSAGE = re.compile(r"(\w+): ([\w-]+)(?:, api key (\d+))?, versions (\S+), flexible (\S+)", re.ASCII)
 _FIELD = re.compile(r"([a-z]\w*) +(\[\])?(\w+)(?: +(\d\S*))?(?: +(.+))?", re.ASCII)

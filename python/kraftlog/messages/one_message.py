@@ -1,6 +1,6 @@
-"""One message to bytes, without Arrow: for writers of single records, for which columns would cost too much.
+"""One message to bytes and back, without Arrow: single records and requests, for which columns would cost too much.
 
-``writer`` does the same for columns; both follow the definition, and tests compare them.
+``writer`` and ``reader`` do the same for columns; all follow the definition, and tests compare them.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import struct
 from base64 import urlsafe_b64decode
 from collections.abc import Callable, Mapping
 from functools import cache
+from itertools import groupby
 from typing import Any, TypeAlias
 
 from kraftlog.codec.cursor import uvarint
@@ -17,18 +18,22 @@ from kraftlog.messages import definition as kinds
 from kraftlog.messages.catalog import BUILT_IN
 from kraftlog.messages.default_text import EMPTY
 from kraftlog.messages.definition import Definition, Field
+from kraftlog.types import Buffer
 
-Write: TypeAlias = Callable[[Any], bytes]
+Pieces: TypeAlias = list[bytes | memoryview]
+Write: TypeAlias = Callable[[Any, Pieces], object]
+Read: TypeAlias = Callable[[memoryview, int], tuple[Any, int]]
+"""Returns the value at a byte, and the byte after it."""
 
 _NUMBERS = {
-    kinds.BOOL: ">?",
-    kinds.INT8: ">b",
-    kinds.INT16: ">h",
-    kinds.UINT16: ">H",
-    kinds.INT32: ">i",
-    kinds.UINT32: ">I",
-    kinds.INT64: ">q",
-    kinds.FLOAT64: ">d",
+    kinds.BOOL: "?",
+    kinds.INT8: "b",
+    kinds.INT16: "h",
+    kinds.UINT16: "H",
+    kinds.INT32: "i",
+    kinds.UINT32: "I",
+    kinds.INT64: "q",
+    kinds.FLOAT64: "d",
 }
 
 
@@ -64,10 +69,53 @@ def encode_message(name: str, version: int, values: Mapping[str, Any]) -> bytes:
     definition = BUILT_IN.messages.get(name)
     if definition is None or version not in definition.versions:
         raise ValueError(f"no message {name!r} of version {version} is known")
+    return b"".join(encoded(definition, version, values))
+
+
+def encoded(definition: Definition, version: int, values: Mapping[str, Any]) -> Pieces:
+    """Encode a message as ``encode_message`` does; large values are pieces of their own, not copied.
+
+    Returns
+    -------
+    list of bytes or memoryview
+        Their concatenation is the message.
+    """
+    pieces: Pieces = []
     try:
-        return _struct(definition, definition.fields, version)(values)
+        _struct(definition, definition.fields, version)(values, pieces)
     except (struct.error, AttributeError, TypeError) as error:
-        raise ValueError(f"{name}, version {version}: {error}") from error
+        raise ValueError(f"{definition.name}, version {version}: {error}") from error
+    return pieces
+
+
+def decode_message(definition: Definition, version: int, data: Buffer) -> dict[str, Any]:
+    """Decode one message.
+
+    Parameters
+    ----------
+    definition : Definition
+    version : int
+        One of its versions.
+    data : buffer
+        The message, without a prefix. Bytes behind it are ignored, as Kafka does: librdkafka sends such bytes.
+
+    Returns
+    -------
+    dict
+        All fields of the definition by the names of their columns; those that the version does not have are their
+        defaults. ``bytes`` are views into ``data``, UUIDs 16 bytes. Unknown tagged fields are skipped.
+
+    Raises
+    ------
+    InvalidRecordError
+        When the data is no such message.
+    """
+    view = memoryview(data)
+    try:
+        values: dict[str, Any] = _struct_reader(definition, definition.fields, version)(view, 0)[0]
+    except (struct.error, IndexError, UnicodeDecodeError) as error:
+        raise InvalidRecordError(f"{definition.name}, version {version}, of {len(view)} bytes: {error}") from error
+    return values
 
 
 @cache
@@ -75,7 +123,11 @@ def _struct(definition: Definition, fields: tuple[Field, ...], version: int) -> 
     """Return a writer of the fields of a struct."""
     is_flexible = version in definition.flexible
     known = {field.column for field in fields}
-    plain = [(field.column, field, _value(definition, field, version)) for field in fields if _is_plain(field, version)]
+    plain = [
+        (field.column, _default(field), _value(definition, field, version))
+        for field in fields
+        if _is_plain(field, version)
+    ]
     tagged = sorted(
         (field.tag or 0, field.column, field, _value(definition, field, version))
         for field in fields
@@ -83,22 +135,25 @@ def _struct(definition: Definition, fields: tuple[Field, ...], version: int) -> 
     )
     absent = [field for field in fields if version not in field.versions and not field.is_ignorable]
 
-    def write(values: Mapping[str, Any]) -> bytes:
+    def write(values: Mapping[str, Any], pieces: Pieces) -> None:
         for unknown in values.keys() - known:
             raise ValueError(f"{definition.name} has no field {unknown!r}")
         for field in absent:
             if not _is_default(field, values.get(field.column, field.default)):
                 raise InvalidRecordError(f"{definition.name}: version {version} has no field {field.name}")
-        written = b"".join([put(values.get(column, _default(field))) for column, field, put in plain])
+        for column, default, put in plain:
+            put(values.get(column, default), pieces)
         if not is_flexible:
-            return written
-        cells = [
-            uvarint(tag) + uvarint(len(cell)) + cell
-            for tag, column, field, put in tagged
-            if not _is_default(field, values.get(column, field.default))
-            for cell in [put(values[column])]
-        ]
-        return b"".join([written, uvarint(len(cells)), *cells])
+            return
+        cells: list[Pieces] = []
+        for tag, column, field, put in tagged:
+            if not _is_default(field, values.get(column, field.default)):
+                cell: Pieces = []
+                put(values[column], cell)
+                cells.append([uvarint(tag), uvarint(sum(map(len, cell))), *cell])
+        pieces.append(uvarint(len(cells)))
+        for cell in cells:
+            pieces += cell
 
     return write
 
@@ -127,30 +182,37 @@ def _value(definition: Definition, field: Field, version: int) -> Write:
     is_flexible = version in definition.flexible
     is_nullable = version in field.nullable
 
-    def size(count: int) -> bytes:
-        return uvarint(count + 1) if is_flexible else struct.pack(">i", count)
-
     if field.is_array:
+        null = _size(-1, is_flexible)
 
-        def write(value: Any) -> bytes:
+        def write(value: Any, pieces: Pieces) -> None:
             if value is None:
-                return _null(definition, field, is_nullable, size(-1))
-            return b"".join([size(len(value)), *map(element, value)])
+                pieces.append(_null(definition, field, is_nullable, null))
+                return
+            pieces.append(_size(len(value), is_flexible))
+            for one in value:
+                element(one, pieces)
 
         return write
     if field.kind in (kinds.STRING, kinds.BYTES):
-        null = size(-1) if is_flexible or field.kind == kinds.BYTES else struct.pack(">h", -1)
+        null = _size(-1, is_flexible, field.kind)
 
-        def write_text(value: Any) -> bytes:
-            return _null(definition, field, is_nullable, null) if value is None else element(value)
+        def write_text(value: Any, pieces: Pieces) -> None:
+            if value is None:
+                pieces.append(_null(definition, field, is_nullable, null))
+            else:
+                element(value, pieces)
 
         return write_text
     if field.kind == kinds.STRUCT and field.nullable:  # a byte marks whether it is present
 
-        def write_struct(value: Any) -> bytes:
+        def write_struct(value: Any, pieces: Pieces) -> None:
             if value is None:
-                return _null(definition, field, is_nullable, b"\0" if version in field.tagged else b"\xff")
-            return b"\x01" + element(value) if is_nullable else element(value)
+                pieces.append(_null(definition, field, is_nullable, b"\0" if version in field.tagged else b"\xff"))
+                return
+            if is_nullable:
+                pieces.append(b"\x01")
+            element(value, pieces)
 
         return write_struct
     return element
@@ -160,21 +222,181 @@ def _single(definition: Definition, field: Field, version: int) -> Write:
     """Return a writer of a value, or of an element of an array."""
     is_flexible = version in definition.flexible
     if field.kind in _NUMBERS:
-        return struct.Struct(_NUMBERS[field.kind]).pack
+        pack = struct.Struct(">" + _NUMBERS[field.kind]).pack
+        return lambda value, pieces: pieces.append(pack(value))
     if field.kind == kinds.STRUCT:
         return _struct(definition, field.fields, version)
     if field.kind == kinds.UUID:
-        return lambda value: value if isinstance(value, bytes) else urlsafe_b64decode(value + "==")
-    length = ">h" if field.kind == kinds.STRING else ">i"
+        return lambda value, pieces: pieces.append(
+            value if isinstance(value, bytes) else urlsafe_b64decode(value + "==")
+        )
 
-    def write(value: Any) -> bytes:
+    def write(value: Any, pieces: Pieces) -> None:
         content = value.encode() if isinstance(value, str) else value
-        return (uvarint(len(content) + 1) if is_flexible else struct.pack(length, len(content))) + content
+        pieces += (_size(len(content), is_flexible, field.kind), content)
 
     return write
+
+
+def _size(count: int, is_flexible: bool, kind: str = kinds.BYTES) -> bytes:
+    """Return a length, or -1 for null, of an array, bytes or a string."""
+    return uvarint(count + 1) if is_flexible else struct.pack(">h" if kind == kinds.STRING else ">i", count)
 
 
 def _null(definition: Definition, field: Field, is_nullable: bool, null: bytes) -> bytes:
     if not is_nullable:
         raise InvalidRecordError(f"{definition.name}: {field.name} cannot be null in this version")
     return null
+
+
+@cache
+def _struct_reader(definition: Definition, fields: tuple[Field, ...], version: int) -> Read:
+    """Return a reader of the fields of a struct; adjacent numbers are read at once."""
+    is_flexible = version in definition.flexible
+    defaults = {field.column: _default_read(definition, field, version) for field in fields}
+    plain = [field for field in fields if _is_plain(field, version)]
+    steps: list[tuple[tuple[str, ...], struct.Struct | None, Read | None]] = []
+    for are_numbers, some in groupby(plain, lambda field: field.kind in _NUMBERS and not field.is_array):
+        adjacent = list(some)
+        if are_numbers:
+            layout = struct.Struct(">" + "".join(_NUMBERS[field.kind] for field in adjacent))
+            steps.append((tuple(field.column for field in adjacent), layout, None))
+        else:
+            steps += (((field.column,), None, _reader(definition, field, version)) for field in adjacent)
+    tagged = {
+        field.tag: (field.column, _reader(definition, field, version))
+        for field in fields
+        if version in field.tagged and version in field.versions
+    }
+
+    def read(data: memoryview, at: int) -> tuple[dict[str, Any], int]:
+        values = defaults.copy()
+        for columns, layout, read_one in steps:
+            if layout is not None:
+                values.update(zip(columns, layout.unpack_from(data, at), strict=True))
+                at += layout.size
+            elif read_one is not None:
+                values[columns[0]], at = read_one(data, at)
+        if is_flexible:
+            count, at = _uvarint(data, at)
+            for _ in range(count):
+                tag, at = _uvarint(data, at)
+                size, at = _uvarint(data, at)
+                end = _end(data, at, size)
+                if tag in tagged:
+                    column, read_one = tagged[tag]
+                    values[column], read_until = read_one(data[:end], at)
+                    if read_until != end:
+                        raise IndexError(f"tag {tag} of {size} bytes ends after {read_until - at} bytes")
+                at = end
+        return values, at
+
+    return read
+
+
+def _default_read(definition: Definition, field: Field, version: int) -> Any:
+    """Return the value of a field that is absent, as a reader returns it; it must not be changed."""
+    default = _default(field)
+    if field.kind == kinds.STRUCT and default == {}:
+        return {one.column: _default_read(definition, one, version) for one in field.fields}
+    return urlsafe_b64decode(default + "==") if field.kind == kinds.UUID and isinstance(default, str) else default
+
+
+def _reader(definition: Definition, field: Field, version: int) -> Read:
+    element = _single_reader(definition, field, version)
+    is_flexible = version in definition.flexible
+    is_nullable = version in field.nullable
+    if field.is_array:
+
+        def read(data: memoryview, at: int) -> tuple[list[Any] | None, int]:
+            count, at = _count(data, at, is_flexible)
+            if count < 0:
+                return _null_read(field, is_nullable), at
+            if count > len(data) - at:  # an element has at least one byte
+                raise IndexError(f"{field.name}: {count} elements at byte {at}")
+            values = []
+            for _ in range(count):
+                value, at = element(data, at)
+                values.append(value)
+            return values, at
+
+        return read
+    if field.kind == kinds.STRUCT and field.nullable:
+
+        def read_struct(data: memoryview, at: int) -> tuple[Any, int]:
+            if not is_nullable:
+                return element(data, at)
+            mark = data[at]
+            if mark == 1:
+                return element(data, at + 1)
+            return None, at + 1
+
+        return read_struct
+    return element
+
+
+def _single_reader(definition: Definition, field: Field, version: int) -> Read:
+    """Return a reader of a value, or of an element of an array."""
+    is_flexible = version in definition.flexible
+    is_nullable = version in field.nullable and not field.is_array
+    if field.kind in _NUMBERS:
+        layout = struct.Struct(">" + _NUMBERS[field.kind])
+        return lambda data, at: (layout.unpack_from(data, at)[0], at + layout.size)
+    if field.kind == kinds.STRUCT:
+        return _struct_reader(definition, field.fields, version)
+    if field.kind == kinds.UUID:
+
+        def read_uuid(data: memoryview, at: int) -> tuple[bytes, int]:
+            end = _end(data, at, 16)
+            return bytes(data[at:end]), end
+
+        return read_uuid
+    is_text = field.kind == kinds.STRING
+
+    def read(data: memoryview, at: int) -> tuple[str | memoryview | None, int]:
+        size, at = _count(data, at, is_flexible, field.kind)
+        if size < 0:
+            return _null_read(field, is_nullable), at
+        end = _end(data, at, size)
+        return str(data[at:end], "utf-8") if is_text else data[at:end], end
+
+    return read
+
+
+def _null_read(field: Field, is_nullable: bool) -> None:
+    if not is_nullable:
+        raise IndexError(f"{field.name} is null, which this version does not allow")
+
+
+def _end(data: memoryview, at: int, size: int) -> int:
+    if size > len(data) - at:
+        raise IndexError(f"{size} bytes at byte {at}")
+    return at + size
+
+
+def _count(data: memoryview, at: int, is_flexible: bool, kind: str = kinds.BYTES) -> tuple[int, int]:
+    """Read what ``_size`` writes; negative numbers are null."""
+    if is_flexible:
+        count, at = _uvarint(data, at)
+        return count - 1, at
+    if kind == kinds.STRING:
+        return int(_INT16.unpack_from(data, at)[0]), at + 2
+    return int(_INT32.unpack_from(data, at)[0]), at + 4
+
+
+_INT16, _INT32 = struct.Struct(">h"), struct.Struct(">i")
+
+
+def _uvarint(data: memoryview, at: int) -> tuple[int, int]:
+    byte = data[at]
+    if byte < 0x80:
+        return byte, at + 1
+    value, shift = byte & 0x7F, 7
+    while byte >= 0x80:
+        at += 1
+        byte = data[at]
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if shift > 35:
+            raise IndexError(f"a varint of more than 5 bytes ends at byte {at}")
+    return value & 0xFFFFFFFF, at + 1

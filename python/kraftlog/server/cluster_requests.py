@@ -1,0 +1,95 @@
+"""Requests for the topics of a log and the only node that serves them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kraftlog.protocol.error_code import ErrorCode
+from kraftlog.protocol.request import Request
+from kraftlog.server.served_log import NO_TOPIC_ID, ServedLog, ServedTopic
+from kraftlog.server.server import Handler
+
+METADATA, DESCRIBE_CLUSTER = 3, 60
+_BROKERS = 1  # endpoint type
+_NO_LEADER = -1
+
+
+@dataclass(frozen=True)
+class Node:
+    """The node that clients connect to."""
+
+    host: str
+    port: int
+    node_id: int = 1
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """Its fields in responses."""
+        return {"node_id": self.node_id, "host": self.host, "port": self.port}
+
+
+class ClusterRequests:
+    """Answers ``Metadata`` and ``DescribeCluster``."""
+
+    def __init__(self, log: ServedLog, node: Node) -> None:
+        self._log = log
+        self._node = node
+
+    @property
+    def handlers(self) -> Mapping[int, Handler]:
+        """By API key."""
+        return {METADATA: self._metadata, DESCRIBE_CLUSTER: self._describe_cluster}
+
+    async def _metadata(self, request: Request) -> Mapping[str, Any]:
+        return {
+            "brokers": [self._node.fields],
+            "cluster_id": self._log.cluster_id,
+            "controller_id": self._node.node_id,
+            "topics": list(self._topics(request)),
+        }
+
+    def _topics(self, request: Request) -> Iterable[dict[str, Any]]:
+        requested = request.values["topics"]
+        if requested is None or (request.version == 0 and not requested):
+            return map(self._topic, self._log.topics.values())
+        return map(self._requested, requested)
+
+    def _requested(self, one: Mapping[str, Any]) -> dict[str, Any]:
+        name, topic_id = one["name"], one["topic_id"]
+        found = self._log.topics_by_id.get(topic_id) if name is None else self._log.topics.get(name)
+        if found is not None:
+            return self._topic(found)
+        code = ErrorCode.UNKNOWN_TOPIC_ID if name is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return {"error_code": code, "name": name, "topic_id": topic_id or NO_TOPIC_ID}
+
+    def _topic(self, topic: ServedTopic) -> dict[str, Any]:
+        # clients take the number of partitions for the number of entries, so that none is left out
+        return {
+            "name": topic.name,
+            "topic_id": topic.topic_id,
+            "is_internal": topic.is_internal,
+            "partitions": [self._partition(topic, number) for number in range(max(topic.partitions) + 1)],
+        }
+
+    def _partition(self, topic: ServedTopic, number: int) -> dict[str, Any]:
+        if number not in topic.partitions:
+            return {"error_code": ErrorCode.LEADER_NOT_AVAILABLE, "partition_index": number, "leader_id": _NO_LEADER}
+        replicas = [self._node.node_id]
+        return {
+            "partition_index": number,
+            "leader_id": self._node.node_id,
+            "replica_nodes": replicas,
+            "isr_nodes": replicas,
+        }
+
+    async def _describe_cluster(self, request: Request) -> Mapping[str, Any]:
+        if request.values["endpoint_type"] != _BROKERS:
+            return {"error_code": ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, "cluster_id": self._log.cluster_id or ""}
+        node = self._node.fields
+        return {
+            "cluster_id": self._log.cluster_id or "",
+            "controller_id": self._node.node_id,
+            "brokers": [{"broker_id": node["node_id"], "host": node["host"], "port": node["port"]}],
+        }

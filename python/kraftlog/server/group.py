@@ -1,0 +1,383 @@
+"""A consumer group of the classic protocol: its members, their assignments, its generations."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+from uuid import uuid4
+
+from kraftlog.protocol.error_code import ErrorCode
+
+
+class GroupState(StrEnum):
+    """The state of a group, by Kafka's name."""
+
+    EMPTY = "Empty"
+    PREPARING_REBALANCE = "PreparingRebalance"
+    COMPLETING_REBALANCE = "CompletingRebalance"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+class GroupError(Exception):
+    """A request that a group refuses."""
+
+    def __init__(self, code: ErrorCode, member_id: str = "") -> None:
+        super().__init__(code.name)
+        self.code = code
+        self.member_id = member_id
+
+
+@dataclass
+class Member:
+    """A member of a group.
+
+    Attributes
+    ----------
+    joined, synced : asyncio.Future or None
+        Requests that wait: for all members, and for the leader's assignments.
+    expiry : asyncio.TimerHandle or None
+        The end of its session.
+    """
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocols: dict[str, bytes]
+    assignment: bytes = b""
+    joined: asyncio.Future[dict[str, Any]] | None = None
+    synced: asyncio.Future[bytes] | None = None
+    expiry: asyncio.TimerHandle | None = None
+
+    def refuse(self, code: ErrorCode) -> None:
+        """Answer the requests that wait with an error."""
+        for waiting in (self.joined, self.synced):
+            if waiting is not None and not waiting.done():
+                waiting.set_exception(GroupError(code, self.member_id))
+        self.joined = self.synced = None
+
+
+@dataclass
+class Group:
+    """A group; its methods run in one event loop.
+
+    Attributes
+    ----------
+    generation : int
+    protocol_type, protocol : str or None
+        For example ``consumer``, and the assignor that all members support.
+    leader : str or None
+        Id of the member that assigns partitions.
+    """
+
+    group_id: str
+    state: GroupState = GroupState.EMPTY
+    generation: int = 0
+    protocol_type: str | None = None
+    protocol: str | None = None
+    leader: str | None = None
+    members: dict[str, Member] = field(default_factory=dict)
+    _new_ids: set[str] = field(default_factory=set)  # that a client has been given and has not joined with
+    _rebalance: asyncio.TimerHandle | None = None
+
+    # joining
+
+    async def join(self, member: Member, protocol_type: str, *, requires_id: bool) -> dict[str, Any]:
+        """Join, and wait until all members have joined.
+
+        Parameters
+        ----------
+        member : Member
+            As the request says; an empty id for a new one.
+        protocol_type : str
+        requires_id : bool
+            Whether a new member without an instance id is first given its id (KIP-394).
+
+        Returns
+        -------
+        dict
+            Fields of the response.
+
+        Raises
+        ------
+        GroupError
+        """
+        if (self.members and protocol_type != self.protocol_type) or not member.protocols:
+            raise GroupError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, member.member_id)
+        others = [one for one in self.members.values() if not _is_same(one, member)]
+        if others and not set.intersection(*(set(one.protocols) for one in [*others, member])):
+            raise GroupError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, member.member_id)
+        known = self._known(member)
+        self.protocol_type = protocol_type
+        if known is None:
+            known = self._added(member, requires_id=requires_id)
+        elif not self._is_changed_by(known, member):
+            self._touch(known)
+            return self._joined_fields(known)
+        else:
+            known.protocols, known.client_id, known.client_host = member.protocols, member.client_id, member.client_host
+            known.session_timeout_ms = member.session_timeout_ms
+            known.rebalance_timeout_ms = member.rebalance_timeout_ms
+        if known.joined is not None and not known.joined.done():
+            known.joined.cancel()  # of a connection that is gone
+        known.joined = joined = asyncio.get_running_loop().create_future()
+        if known.expiry is not None:
+            known.expiry.cancel()  # it cannot send a heartbeat while it waits
+        self._prepare_rebalance()
+        return await joined
+
+    def _known(self, member: Member) -> Member | None:
+        """Return the member that a request is from; None for a new one."""
+        instance = member.group_instance_id
+        static = None if instance is None else self._static(instance)
+        if member.member_id:
+            known = self.members.get(member.member_id)
+            if static is not None and static is not known:
+                raise GroupError(ErrorCode.FENCED_INSTANCE_ID, member.member_id)
+            if known is None and member.member_id not in self._new_ids:
+                raise GroupError(ErrorCode.UNKNOWN_MEMBER_ID, member.member_id)
+            return known
+        if static is None:
+            return None
+        return self._renamed(static, member)
+
+    def _static(self, group_instance_id: str) -> Member | None:
+        return next((one for one in self.members.values() if one.group_instance_id == group_instance_id), None)
+
+    def _renamed(self, static: Member, member: Member) -> Member:
+        """Give a static member that starts again a new id, which fences the process that had the old one (KIP-345)."""
+        static.refuse(ErrorCode.FENCED_INSTANCE_ID)
+        del self.members[static.member_id]
+        was_leader = self.leader == static.member_id
+        static.member_id = _new_id(member)
+        self.members[static.member_id] = static
+        if was_leader:
+            self.leader = static.member_id
+        return static
+
+    def _added(self, member: Member, *, requires_id: bool) -> Member:
+        if not member.member_id:
+            member.member_id = _new_id(member)
+            if requires_id and member.group_instance_id is None:
+                self._new_ids.add(member.member_id)
+                raise GroupError(ErrorCode.MEMBER_ID_REQUIRED, member.member_id)
+        self._new_ids.discard(member.member_id)
+        self.members[member.member_id] = member
+        return member
+
+    def _is_changed_by(self, known: Member, member: Member) -> bool:
+        """Whether a member that joins again makes the group assign its partitions again."""
+        is_same = known.protocols == member.protocols
+        if self.state == GroupState.STABLE:
+            is_restarted_static = known.group_instance_id is not None and not member.member_id
+            return not is_same or (known.member_id == self.leader and not is_restarted_static)
+        return not (is_same and self.state == GroupState.COMPLETING_REBALANCE)
+
+    def _prepare_rebalance(self) -> None:
+        if self.state != GroupState.PREPARING_REBALANCE:
+            self.state = GroupState.PREPARING_REBALANCE
+            for member in self.members.values():
+                if member.synced is not None and not member.synced.done():
+                    member.synced.set_exception(GroupError(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
+                member.synced = None
+            most = max((one.rebalance_timeout_ms for one in self.members.values()), default=0)
+            self._rebalance = asyncio.get_running_loop().call_later(most / 1000, self._complete_rebalance)
+        if all(one.joined is not None for one in self.members.values()):
+            self._complete_rebalance()
+
+    def _complete_rebalance(self) -> None:
+        """Begin a generation of the members that have joined again; static ones stay until their session ends."""
+        if self._rebalance is not None:
+            self._rebalance.cancel()
+            self._rebalance = None
+        for member in list(self.members.values()):
+            if member.joined is None and member.group_instance_id is None:
+                self._forget(member)
+        self.generation += 1
+        if not self.members:
+            self.state, self.protocol, self.leader = GroupState.EMPTY, None, None
+            return
+        self.state = GroupState.COMPLETING_REBALANCE
+        self.protocol = self._voted_protocol()
+        joined = [one for one in self.members.values() if one.joined is not None]
+        if self.leader not in {one.member_id for one in joined} and joined:
+            self.leader = joined[0].member_id
+        for member in joined:
+            waiting, member.joined = member.joined, None
+            if waiting is not None and not waiting.done():
+                waiting.set_result(self._joined_fields(member))
+            self._touch(member)
+
+    def _voted_protocol(self) -> str:
+        """Return the protocol that all support and most members prefer."""
+        members = list(self.members.values())
+        common = set.intersection(*(set(one.protocols) for one in members))
+        votes = Counter(next(name for name in one.protocols if name in common) for one in members)
+        return max(votes, key=lambda name: votes[name])
+
+    def _joined_fields(self, member: Member) -> dict[str, Any]:
+        is_leader = member.member_id == self.leader
+        protocol = self.protocol or ""
+        skips = is_leader and self.state == GroupState.STABLE  # of a static leader that started again
+        return {
+            "generation_id": self.generation,
+            "protocol_type": self.protocol_type,
+            "protocol_name": protocol,
+            "leader": self.leader or "",
+            "skip_assignment": skips,
+            "member_id": member.member_id,
+            "members": [
+                {
+                    "member_id": one.member_id,
+                    "group_instance_id": one.group_instance_id,
+                    "metadata": one.protocols.get(protocol, b""),
+                }
+                for one in self.members.values()
+            ]
+            if is_leader
+            else [],
+        }
+
+    # a generation
+
+    async def sync(
+        self, member_id: str, instance: str | None, generation: int, assignments: Mapping[str, bytes]
+    ) -> bytes:
+        """Return the assignment of a member; wait for the leader's.
+
+        Raises
+        ------
+        GroupError
+        """
+        member = self.checked(member_id, instance, generation)
+        if self.state == GroupState.PREPARING_REBALANCE:
+            raise GroupError(ErrorCode.REBALANCE_IN_PROGRESS)
+        if self.state == GroupState.STABLE:
+            self._touch(member)
+            return member.assignment
+        if member_id == self.leader:
+            self.state = GroupState.STABLE
+            for one in self.members.values():
+                one.assignment = assignments.get(one.member_id, b"")
+                waiting, one.synced = one.synced, None
+                if waiting is not None and not waiting.done():
+                    waiting.set_result(one.assignment)
+                self._touch(one)
+            return member.assignment
+        member.synced = synced = asyncio.get_running_loop().create_future()
+        self._touch(member)
+        return await synced
+
+    def heartbeat(self, member_id: str, instance: str | None, generation: int) -> None:
+        """Extend the session of a member.
+
+        Raises
+        ------
+        GroupError
+            Also during a rebalance, for which the member has to join again.
+        """
+        member = self.checked(member_id, instance, generation)
+        self._touch(member)
+        if self.state == GroupState.PREPARING_REBALANCE:
+            raise GroupError(ErrorCode.REBALANCE_IN_PROGRESS)
+
+    def leave(self, member_id: str, instance: str | None) -> str:
+        """Remove a member; return its id.
+
+        Raises
+        ------
+        GroupError
+        """
+        if instance is not None:
+            static = self._static(instance)
+            if static is None:
+                raise GroupError(ErrorCode.UNKNOWN_MEMBER_ID)
+            if member_id and static.member_id != member_id:
+                raise GroupError(ErrorCode.FENCED_INSTANCE_ID)
+            member_id = static.member_id
+        if member_id in self._new_ids:
+            self._new_ids.discard(member_id)
+            return member_id
+        if member_id not in self.members:
+            raise GroupError(ErrorCode.UNKNOWN_MEMBER_ID)
+        self._remove(self.members[member_id])
+        return member_id
+
+    def checked(self, member_id: str, instance: str | None, generation: int) -> Member:
+        """Return a member of the current generation.
+
+        Raises
+        ------
+        GroupError
+        """
+        static = None if instance is None else self._static(instance)
+        if static is not None and static.member_id != member_id:
+            raise GroupError(ErrorCode.FENCED_INSTANCE_ID)
+        member = self.members.get(member_id)
+        if member is None:
+            raise GroupError(ErrorCode.UNKNOWN_MEMBER_ID)
+        if generation != self.generation:
+            raise GroupError(ErrorCode.ILLEGAL_GENERATION)
+        return member
+
+    def may_commit(self, member_id: str, instance: str | None, generation: int) -> None:
+        """Check that a commit is from the current generation, or from outside of an empty group.
+
+        Raises
+        ------
+        GroupError
+        """
+        if generation < 0 and not member_id and self.state == GroupState.EMPTY:
+            return
+        self._touch(self.checked(member_id, instance, generation))
+        if self.state == GroupState.COMPLETING_REBALANCE:
+            raise GroupError(ErrorCode.REBALANCE_IN_PROGRESS)
+
+    # sessions
+
+    def _touch(self, member: Member) -> None:
+        if member.expiry is not None:
+            member.expiry.cancel()
+        delay = member.session_timeout_ms / 1000
+        member.expiry = asyncio.get_running_loop().call_later(delay, self._remove, member)
+
+    def _remove(self, member: Member) -> None:
+        if self.members.get(member.member_id) is not member:
+            return
+        self._forget(member)
+        if self.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
+            self._prepare_rebalance()
+        elif self.state == GroupState.PREPARING_REBALANCE and all(one.joined for one in self.members.values()):
+            self._complete_rebalance()
+
+    def _forget(self, member: Member) -> None:
+        if member.expiry is not None:
+            member.expiry.cancel()
+        member.refuse(ErrorCode.UNKNOWN_MEMBER_ID)
+        del self.members[member.member_id]
+        if self.leader == member.member_id:
+            self.leader = None
+
+    def close(self) -> None:
+        """Drop all timers and waiting requests."""
+        if self._rebalance is not None:
+            self._rebalance.cancel()
+        for member in list(self.members.values()):
+            self._forget(member)
+
+
+def _is_same(one: Member, other: Member) -> bool:
+    if other.group_instance_id is not None and one.group_instance_id == other.group_instance_id:
+        return True
+    return bool(other.member_id) and one.member_id == other.member_id
+
+
+def _new_id(member: Member) -> str:
+    return f"{member.group_instance_id or member.client_id or 'consumer'}-{uuid4()}"

@@ -1,0 +1,163 @@
+"""``LogServer``: a log that Kafka's clients read."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypedDict, Unpack
+
+from kraftlog.errors import Fault
+from kraftlog.layout.discover import LogPaths
+from kraftlog.server.cluster_requests import ClusterRequests, Node
+from kraftlog.server.committed_offsets import CommittedOffsets
+from kraftlog.server.group_requests import GroupRequests
+from kraftlog.server.options import ServerOptions
+from kraftlog.server.reading_requests import ReadingRequests
+from kraftlog.server.refused_requests import RefusedRequests
+from kraftlog.server.served_log import ServedLog
+from kraftlog.server.server import Server
+from kraftlog.tables.log import Log
+from kraftlog.tables.open_log import open as open_log
+
+
+class ServerArguments(TypedDict, total=False):
+    """The attributes of ``ServerOptions``."""
+
+    host: str
+    port: int
+    advertised_host: str | None
+    max_request_bytes: int
+    max_response_bytes: int
+    max_connections: int
+    max_idle_ms: int
+
+
+class LogServer:
+    """Serves a log to Kafka's clients, for reading, until it is closed.
+
+    The log is served as it was when it was opened, at both isolation levels, by offset and by time. Consumer groups
+    have the classic protocol; the offsets that they commit are kept in memory, or in a file of the user's. Nothing is
+    written to the log. Requests are answered in a thread of its own.
+
+    Parameters
+    ----------
+    log : Log or paths
+        As ``kraftlog.open`` returns it, or takes it.
+    group_offsets : path, optional
+        A JSON file for committed offsets; created if missing.
+    leave_out_damaged : bool
+        Whether damaged batches are left out, as from a compacted log. By default a fetch that reaches one fails with
+        CORRUPT_MESSAGE, as a consumer of a broker would.
+    **options
+        As in ``ServerOptions``: by default a free port of the loopback address.
+
+    Raises
+    ------
+    OSError
+        When the address is in use, or is not one of this host.
+    ValueError
+        When the log has several clusters, the file has no offsets, or an address of all interfaces is not given
+        together with ``advertised_host``.
+
+    Examples
+    --------
+    >>> import kraftlog
+    >>> from confluent_kafka import Consumer
+    >>> with kraftlog.LogServer("tests/golden/transactions/log") as server:
+    ...     consumer = Consumer({"bootstrap.servers": server.bootstrap_servers, "group.id": "readers"})
+    ...     sorted(consumer.list_topics().topics)
+    ...     consumer.close()
+    ['__consumer_offsets', '__transaction_state', 'orders']
+    """
+
+    def __init__(
+        self,
+        log: Log | LogPaths,
+        *,
+        group_offsets: str | Path | None = None,
+        leave_out_damaged: bool = False,
+        **options: Unpack[ServerArguments],
+    ) -> None:
+        self._options = ServerOptions(**options)
+        opened = log if isinstance(log, Log) else open_log(log)
+        self._log = ServedLog(opened, leaves_out_damaged=leave_out_damaged)
+        offsets = CommittedOffsets(None if group_offsets is None else Path(group_offsets))
+        listening = self._options.listen()
+        self._node = Node(self._options.client_host, int(listening.getsockname()[1]))
+        groups = GroupRequests(self._log, self._node, offsets)
+        handlers = {
+            **ClusterRequests(self._log, self._node).handlers,
+            **ReadingRequests(self._log, self._options).handlers,
+            **RefusedRequests().handlers,
+            **groups.handlers,
+        }
+        self._running = _Running(Server(handlers, self._options, listening), groups)
+        self._running.start()
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Host and port, for ``bootstrap.servers`` of a client."""
+        host = self._node.host
+        return f"[{host}]:{self._node.port}" if ":" in host else f"{host}:{self._node.port}"
+
+    @property
+    def topics(self) -> dict[str, int]:
+        """The served topics, with the number of their partitions."""
+        return {name: len(topic.partitions) for name, topic in self._log.topics.items()}
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader should know of the served replicas."""
+        return self._log.notes
+
+    @property
+    def faults(self) -> list[Fault]:
+        """What clients have not got so far, because it is damaged or cannot be read."""
+        return self._log.faults
+
+    def close(self) -> None:
+        """Close all connections; a second call does nothing."""
+        self._running.stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+@dataclass
+class _Running:
+    """The thread with the event loop of a server."""
+
+    server: Server
+    groups: GroupRequests
+
+    def __post_init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._is_to_end = asyncio.Event()
+        self._thread = threading.Thread(target=self._run, name="kraftlog-server", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._serve())
+
+    async def _serve(self) -> None:
+        await self.server.start()
+        await self._is_to_end.wait()
+        await self.server.close()
+        self.groups.close()
+
+    def stop(self) -> None:
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._is_to_end.set)
+        self._thread.join()

@@ -1,0 +1,68 @@
+"""Limits of a server."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass
+
+LOOPBACK = "127.0.0.1"
+_BACKLOG = 128
+_EVERY_INTERFACE = ("0.0.0.0", "::", "")
+
+
+@dataclass(frozen=True)
+class ServerOptions:
+    """Where a server listens, and what it accepts.
+
+    Attributes
+    ----------
+    host : str
+        Address to listen at; clients are told the same one unless ``advertised_host`` is another.
+    port : int
+        0 for any free port.
+    advertised_host : str or None
+        Host that clients connect to.
+    max_request_bytes : int
+        A connection that announces a larger request is closed.
+    max_response_bytes : int
+        Of records in a response, apart from the first batch, which is sent whole.
+    max_connections : int
+        Others are closed.
+    max_idle_ms : int
+        Time after which a connection without a complete request is closed (``connections.max.idle.ms``).
+    """
+
+    host: str = LOOPBACK
+    port: int = 0
+    advertised_host: str | None = None
+    max_request_bytes: int = 1 << 20
+    max_response_bytes: int = 16 << 20
+    max_connections: int = 1000
+    max_idle_ms: int = 600_000
+
+    @property
+    def client_host(self) -> str:
+        """The host that clients are told to connect to.
+
+        Raises
+        ------
+        ValueError
+            When it is unknown, because the server listens at all interfaces.
+        """
+        if self.advertised_host is None and self.host in _EVERY_INTERFACE:
+            raise ValueError(
+                f"host {self.host!r} is no host that clients can connect to: advertised_host says which is"
+            )
+        return self.advertised_host or self.host
+
+    def listen(self) -> socket.socket:
+        """Return a listening socket.
+
+        Raises
+        ------
+        OSError
+            When the address is in use, or is not one of this host.
+        """
+        _ = self.client_host
+        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        return socket.create_server((self.host, self.port), family=family, backlog=_BACKLOG)

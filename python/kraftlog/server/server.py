@@ -1,0 +1,100 @@
+"""Connections of clients, and the requests on them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeAlias
+
+from kraftlog.errors import InvalidRecordError
+from kraftlog.protocol.api import apis
+from kraftlog.protocol.error_code import ErrorCode
+from kraftlog.protocol.request import API_VERSIONS, UNKNOWN_VERSION, Request, UnsupportedRequestError
+from kraftlog.server.options import ServerOptions
+
+Handler: TypeAlias = Callable[[Request], Awaitable[Mapping[str, Any]]]
+"""Returns the fields of the response."""
+
+_log = logging.getLogger("kraftlog.server")
+_LENGTH_BYTES = 4
+
+
+class Server:
+    """Answers requests of clients, those of a connection one after the other, as Kafka does.
+
+    Bytes that are no request, and requests that no handler answers, close the connection.
+
+    Parameters
+    ----------
+    handlers : mapping of int to callable
+        By API key.
+    options : ServerOptions
+    listening : socket.socket
+        Closed with the server.
+    """
+
+    def __init__(self, handlers: Mapping[int, Handler], options: ServerOptions, listening: socket.socket) -> None:
+        self._handlers = {API_VERSIONS: self._api_versions, **handlers}
+        self._options = options
+        self._listening = listening
+        self._connections: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server | None = None
+
+    async def start(self) -> None:
+        """Start to accept connections."""
+        self._server = await asyncio.start_server(self._connected, sock=self._listening)
+
+    async def close(self) -> None:
+        """Stop to listen, and close all connections."""
+        if self._server is not None:
+            self._server.close()
+        for connection in self._connections:
+            connection.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        if task is None or len(self._connections) >= self._options.max_connections:
+            _log.warning("a connection is closed: %d are open", len(self._connections))
+            writer.transport.abort()
+            return
+        self._connections.add(task)
+        own_socket: socket.socket = writer.get_extra_info("socket")
+        own_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        own_socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        try:
+            while True:
+                await self._answer_one(reader, writer)
+        except (asyncio.IncompleteReadError, ConnectionError, TimeoutError):
+            pass  # the client is gone, or idle
+        except (InvalidRecordError, UnsupportedRequestError) as error:
+            _log.warning("a connection is closed: %s", error)
+        finally:
+            self._connections.discard(task)
+            writer.transport.abort()
+
+    async def _answer_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        async with asyncio.timeout(self._options.max_idle_ms / 1000):
+            size = int.from_bytes(await reader.readexactly(_LENGTH_BYTES), "big", signed=True)
+            if not 0 < size <= self._options.max_request_bytes:
+                raise InvalidRecordError(f"a request of {size} bytes, of at most {self._options.max_request_bytes}")
+            frame = await reader.readexactly(size)
+        request = Request.parse(frame, writer.get_extra_info("peername")[0])
+        handler = self._handlers.get(request.api.key)
+        if handler is None:
+            raise UnsupportedRequestError(f"{request.api.name} is not supported")
+        values = await handler(request)
+        writer.writelines(request.response(values))
+        async with asyncio.timeout(self._options.max_idle_ms / 1000):
+            await writer.drain()
+
+    async def _api_versions(self, request: Request) -> Mapping[str, Any]:
+        known = [one for key, one in sorted(apis().items()) if key in self._handlers]
+        ranges = [
+            {"api_key": one.key, "min_version": one.request.versions.first, "max_version": one.request.versions.last}
+            for one in known
+        ]
+        is_unknown = request.version == UNKNOWN_VERSION
+        return {"error_code": ErrorCode.UNSUPPORTED_VERSION if is_unknown else ErrorCode.NONE, "api_keys": ranges}
