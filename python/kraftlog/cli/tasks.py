@@ -55,6 +55,7 @@ TASKS: dict[str, dict[str, tuple[str, str]]] = {
         "backup": ("backup", "Back up the log directories of a cluster, and look into backups."),
         "restore": ("restore", "Write log directories that a new cluster boots, as another one was at a cut."),
         "replay": ("replay", "Produce the records of partitions into a live broker."),
+        "serve": ("serve", "Let Kafka's clients read a log, without a broker."),
         "pack": ("pack", "Make a log file of JSON Lines or Parquet."),
     },
     "Write": {

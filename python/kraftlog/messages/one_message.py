@@ -311,7 +311,8 @@ def _reader(definition: Definition, field: Field, version: int) -> Read:
         def read(data: memoryview, at: int) -> tuple[list[Any] | None, int]:
             count, at = _count(data, at, is_flexible)
             if count < 0:
-                return _null_read(field, is_nullable), at
+                _check_nullable(field, is_nullable)
+                return None, at
             if count > len(data) - at:  # an element has at least one byte
                 raise IndexError(f"{field.name}: {count} elements at byte {at}")
             values = []
@@ -356,14 +357,15 @@ def _single_reader(definition: Definition, field: Field, version: int) -> Read:
     def read(data: memoryview, at: int) -> tuple[str | memoryview | None, int]:
         size, at = _count(data, at, is_flexible, field.kind)
         if size < 0:
-            return _null_read(field, is_nullable), at
+            _check_nullable(field, is_nullable)
+            return None, at
         end = _end(data, at, size)
         return str(data[at:end], "utf-8") if is_text else data[at:end], end
 
     return read
 
 
-def _null_read(field: Field, is_nullable: bool) -> None:
+def _check_nullable(field: Field, is_nullable: bool) -> None:
     if not is_nullable:
         raise IndexError(f"{field.name} is null, which this version does not allow")
 

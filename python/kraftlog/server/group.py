@@ -127,7 +127,8 @@ class Group:
             known.rebalance_timeout_ms = member.rebalance_timeout_ms
         if known.joined is not None and not known.joined.done():
             known.joined.cancel()  # of a connection that is gone
-        known.joined = joined = asyncio.get_running_loop().create_future()
+        joined: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        known.joined = joined
         if known.expiry is not None:
             known.expiry.cancel()  # it cannot send a heartbeat while it waits
         self._prepare_rebalance()
@@ -271,7 +272,8 @@ class Group:
                     waiting.set_result(one.assignment)
                 self._touch(one)
             return member.assignment
-        member.synced = synced = asyncio.get_running_loop().create_future()
+        synced: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        member.synced = synced
         self._touch(member)
         return await synced
 

@@ -161,7 +161,7 @@ class GroupRequests:
         offsets: dict[TopicPartition, OffsetAndMetadata] = {}
         codes: dict[tuple[int, int], ErrorCode] = {}
         for number, topic in enumerate(values["topics"]):
-            found = self._topic(topic)
+            found = self._log.topic(topic["name"], topic["topic_id"])
             for at, one in enumerate(topic["partitions"]):
                 codes[number, at] = code or _code_of_commit(found, topic, one)
                 if found is not None and not codes[number, at]:
@@ -188,11 +188,6 @@ class GroupRequests:
             ]
         }
 
-    def _topic(self, requested: Mapping[str, Any]) -> ServedTopic | None:
-        topic_id = requested["topic_id"]
-        named = self._log.topics.get(requested["name"])
-        return named if topic_id == NO_TOPIC_ID else self._log.topics_by_id.get(topic_id)
-
     async def _fetch(self, request: Request) -> Mapping[str, Any]:
         values = request.values
         if request.version < _FETCH_SEVERAL:
@@ -209,7 +204,7 @@ class GroupRequests:
             partitions: dict[str, list[int]] = {}
             for key in sorted(offsets):
                 partitions.setdefault(key.topic, []).append(key.partition)
-            topics = [self._log.topics[name] for name in partitions if name in self._log.topics]
+            topics = [topic for name in partitions if (topic := self._log.topics.get(name))]
             requested = [
                 {"name": one.name, "topic_id": one.topic_id, "partition_indexes": partitions[one.name]}
                 for one in topics
@@ -217,7 +212,7 @@ class GroupRequests:
         answer = []
         for topic in requested:
             topic_id = topic.get("topic_id", NO_TOPIC_ID)
-            found = self._topic({"name": topic["name"], "topic_id": topic_id})
+            found = self._log.topic(topic["name"], topic_id)
             code = ErrorCode.UNKNOWN_TOPIC_ID if found is None and topic_id != NO_TOPIC_ID else ErrorCode.NONE
             name = topic["name"] if found is None else found.name
             rows = [_offset_fields(offsets.get(TopicPartition(name, n)), n, code) for n in topic["partition_indexes"]]
@@ -251,7 +246,7 @@ class GroupRequests:
 
     def _described(self, group_id: str, version: int) -> dict[str, Any]:
         if group_id not in self._groups and group_id not in self._offsets.groups:
-            fields = {"group_id": group_id, "group_state": GroupState.DEAD}
+            fields: dict[str, Any] = {"group_id": group_id, "group_state": GroupState.DEAD}
             if version >= _DESCRIBE_NOT_FOUND:
                 fields |= {"error_code": ErrorCode.GROUP_ID_NOT_FOUND, "error_message": f"Group {group_id} not found."}
             return fields

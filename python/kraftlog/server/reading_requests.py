@@ -65,7 +65,7 @@ class ReadingRequests:
         left = min(values["max_bytes"], self._options.max_response_bytes)
         answer = []
         for requested in values["topics"]:
-            topic = self._topic(requested)
+            topic = self._log.topic(requested["topic"], requested["topic_id"])
             partitions = []
             for one in requested["partitions"]:
                 fields = self._fetched_partition(requested, topic, one, left, isolation_level)
@@ -73,14 +73,6 @@ class ReadingRequests:
                 partitions.append(fields)
             answer.append({"topic": requested["topic"], "topic_id": requested["topic_id"], "partitions": partitions})
         return answer
-
-    def _topic(self, requested: Mapping[str, Any]) -> ServedTopic | None:
-        topic_id = requested["topic_id"]
-        return (
-            self._log.topics.get(requested["topic"])
-            if topic_id == NO_TOPIC_ID
-            else self._log.topics_by_id.get(topic_id)
-        )
 
     def _fetched_partition(
         self,

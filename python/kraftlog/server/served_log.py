@@ -288,6 +288,8 @@ class ServedLog:
     topics_by_id : dict of bytes to ServedTopic
         Those whose id is known.
     cluster_id : str or None
+    notes : list of str
+        What a reader should know of the replicas that are read.
     """
 
     def __init__(self, log: Log, *, leaves_out_damaged: bool = False) -> None:
@@ -305,6 +307,10 @@ class ServedLog:
         self.topics_by_id = {one.topic_id: one for one in self.topics.values() if one.topic_id != NO_TOPIC_ID}
         clusters = [one.cluster_id for one in lines.values() if one.cluster_id is not None]
         self.cluster_id: str | None = clusters[0] if clusters else None
+
+    def topic(self, name: str, topic_id: bytes) -> ServedTopic | None:
+        """Return the topic of a request, by its id, or by its name if the id is zero; None if it is unknown."""
+        return self.topics.get(name) if topic_id == NO_TOPIC_ID else self.topics_by_id.get(topic_id)
 
     @property
     def faults(self) -> list[Fault]:
