@@ -193,31 +193,33 @@ class GroupRequests:
         if request.version < _FETCH_SEVERAL:
             return {"topics": self._fetched(values["group_id"], values["topics"])}
         groups = values["groups"]
-        return {"groups": [{"group_id": one["group_id"], **self._fetched_group(one)} for one in groups]}
-
-    def _fetched_group(self, requested: Mapping[str, Any]) -> dict[str, Any]:
-        return {"topics": self._fetched(requested["group_id"], requested["topics"])}
+        return {
+            "groups": [
+                {"group_id": one["group_id"], "topics": self._fetched(one["group_id"], one["topics"])} for one in groups
+            ]
+        }
 
     def _fetched(self, group_id: str, requested: Iterable[Mapping[str, Any]] | None) -> list[dict[str, Any]]:
         offsets = self._offsets.of(group_id)
-        if requested is None:
-            partitions: dict[str, list[int]] = {}
-            for key in sorted(offsets):
-                partitions.setdefault(key.topic, []).append(key.partition)
-            topics = [topic for name in partitions if (topic := self._log.topics.get(name))]
-            requested = [
-                {"name": one.name, "topic_id": one.topic_id, "partition_indexes": partitions[one.name]}
-                for one in topics
-            ]
-        answer = []
-        for topic in requested:
-            topic_id = topic.get("topic_id", NO_TOPIC_ID)
-            found = self._log.topic(topic["name"], topic_id)
-            code = ErrorCode.UNKNOWN_TOPIC_ID if found is None and topic_id != NO_TOPIC_ID else ErrorCode.NONE
-            name = topic["name"] if found is None else found.name
-            rows = [_offset_fields(offsets.get(TopicPartition(name, n)), n, code) for n in topic["partition_indexes"]]
-            answer.append({"name": name, "topic_id": topic_id, "partitions": rows})
-        return answer
+        return [self._fetched_topic(offsets, one) for one in (self._all(offsets) if requested is None else requested)]
+
+    def _all(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> Iterable[dict[str, Any]]:
+        """Return the topics of committed offsets, as a request names them."""
+        for name in sorted({key.topic for key in offsets}):
+            found = self._log.topics.get(name)
+            if found is not None:
+                numbers = sorted(key.partition for key in offsets if key.topic == name)
+                yield {"name": name, "topic_id": found.topic_id, "partition_indexes": numbers}
+
+    def _fetched_topic(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], requested: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        topic_id = requested.get("topic_id", NO_TOPIC_ID)
+        found = self._log.topic(requested["name"], topic_id)
+        code = ErrorCode.UNKNOWN_TOPIC_ID if found is None and topic_id != NO_TOPIC_ID else ErrorCode.NONE
+        name = requested["name"] if found is None else found.name
+        rows = [_offset_fields(offsets.get(TopicPartition(name, n)), n, code) for n in requested["partition_indexes"]]
+        return {"name": name, "topic_id": topic_id, "partitions": rows}
 
     # lists
 
