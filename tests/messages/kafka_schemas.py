@@ -6,20 +6,21 @@ The JSON is read here without the package's own reader of it, so that the two ca
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from kraftlog.messages.definition import Definition, Field
 
 SCHEMAS = Path(__file__).parent / "schemas"
+REQUESTS = Path(__file__).parent / "request_schemas"
 NUMBERS = {"int8", "int16", "uint16", "int32", "uint32", "int64"}
 KINDS = NUMBERS | {"bool", "float64", "string", "bytes", "uuid"}
 
 
-def schemas() -> dict[str, dict[str, Any]]:
+def schemas(files: Iterable[Path] = tuple(sorted(SCHEMAS.glob("*/*.json")))) -> dict[str, dict[str, Any]]:
     """Return every message of Kafka's JSON by its name."""
-    found = [json.loads(file.read_text()) for file in sorted(SCHEMAS.glob("*/*.json"))]
+    found = [json.loads(file.read_text()) for file in files]
     assert len({schema["name"] for schema in found}) == len(found)
     return {schema["name"]: schema for schema in found}
 
@@ -78,8 +79,8 @@ def facts_of_json(fields: list[dict[str, Any]], structs: Mapping[str, Any], vers
     for field in fields:
         if version not in versions(field.get("versions", field.get("taggedVersions")), highest):
             continue
-        element = field["type"].removeprefix("[]")
-        is_array = element != field["type"]
+        is_array = field["type"].startswith("[]")
+        element = field["type"].removeprefix("[]").replace("records", "bytes")
         inner = None if element in KINDS else field.get("fields") or structs[element]
         facts.append(
             {
@@ -106,7 +107,7 @@ def default_of_json(element: str, is_array: bool, default: Any) -> tuple[str, An
         return "str", default or "A" * 22
     if element == "bool":
         return "bool", str(default).lower() == "true"
-    return ("float", float(default or 0)) if element == "float64" else ("int", int(default or 0))
+    return ("float", float(default or 0)) if element == "float64" else ("int", int(str(default or 0), 0))
 
 
 def facts_of_fields(fields: tuple[Field, ...], version: int) -> list[Any]:

@@ -191,7 +191,8 @@ class GroupRequests:
     async def _fetch(self, request: Request) -> Mapping[str, Any]:
         values = request.values
         if request.version < _FETCH_SEVERAL:
-            return {"topics": self._fetched(values["group_id"], values["topics"])}
+            topics = self._fetched(values["group_id"], values["topics"])
+            return {"topics": [{"name": one["name"], "partitions": one["partitions"]} for one in topics]}
         groups = values["groups"]
         return {
             "groups": [

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kraftlog._native.scanner import HEADER_DTYPE, header_at
+from kraftlog._native.scanner import HEADER_DTYPE
 from kraftlog.codec.header_scan import HeaderScan, ends
 from kraftlog.codec.headers import Headers, last_offsets
 from kraftlog.codec.options import READ_COMMITTED, ReadOptions
@@ -30,7 +30,6 @@ NO_TOPIC_ID = bytes(16)
 """Clients then name topics in all requests."""
 _MOST_PLACES = 1024  # of next offsets that are remembered for each partition
 _LEAST_BYTES = 1 << 12  # of a read, so that it has a header
-_MOST_BATCH_BYTES = 1 << 27  # more in one batch is taken for a damaged length
 
 
 class OffsetOutOfRangeError(Exception):
@@ -98,7 +97,18 @@ class ServedPartition:
         RecordError
             When the last segment cannot be read.
         """
-        return self._known(self._ends.log_end_offset)
+        return max(self._known(self._ends.log_end_offset), self._salvaged_end)
+
+    @cached_property
+    def _salvaged_end(self) -> int:
+        """The offset after the last intact batch behind damage, which is not the log's end if it is left out."""
+        if not self._leaves_out_damaged:
+            return -1
+        with as_listed(self._segments[-1]) as file:
+            scan = HeaderScan(file, check_crc=True, salvage=True)
+            for _ in scan.headers():
+                pass
+        return scan.reached[1]
 
     @property
     def last_stable_offset(self) -> int:
@@ -109,7 +119,8 @@ class ServedPartition:
         RecordError
             When a segment that decides it cannot be read.
         """
-        return self._known(self._ends.last_stable_offset)
+        stable = self._known(self._ends.last_stable_offset)
+        return self.high_watermark if stable == self._ends.log_end_offset else stable
 
     def _known(self, offset: int | None) -> int:
         if offset is None:
@@ -183,11 +194,13 @@ class ServedPartition:
         with as_listed(segment) as file:
             if position < 0:
                 position, _ = seek(segment, file, ReadOptions(start_offset=offset))
+            size = max(max_bytes, _LEAST_BYTES)
             while position < file.size:
-                data = _read(file, position, max_bytes)
+                data = memoryview(file.read(position, min(position + size, file.size)))
                 headers = _sound(data)
                 if not len(headers):
-                    position = self._after_damage(segment, file, position)
+                    position, end = self._next_batch(segment, file, position)
+                    size = max(size, end - position)  # it may be larger than what was read
                     continue
                 is_wanted = (last_offsets(headers) >= offset) & (headers["base_offset"] < end_offset)
                 if is_wanted.any():
@@ -206,40 +219,25 @@ class ServedPartition:
                 self._places.popitem(last=False)
         return data[start:end], last_offset
 
-    def _after_damage(self, segment: Segment, file: InputFile, position: int) -> int:
-        """Return the byte of the next intact batch, or the end; note what is damaged.
+    def _next_batch(self, segment: Segment, file: InputFile, position: int) -> tuple[int, int]:
+        """Return the first and last byte of the next intact batch, or the end of the file twice; note damage before it.
 
         Raises
         ------
         RecordError
-            Unless damaged batches are left out.
+            For damage, unless damaged batches are left out.
         """
         scan = HeaderScan(file, position, check_crc=True, salvage=True)
-        after = segment.size
-        for headers in scan.headers(1):
-            if len(headers) and headers["crc_ok"][0]:
-                after = int(headers["position"][0])
-                break
-        fault = located(segment, scan.faults[0]) if scan.faults else None
-        if fault is not None:
+        intact = (headers for headers in scan.headers(1) if len(headers) and headers["crc_ok"][0])
+        found = next(intact, None)
+        if scan.faults:
+            fault = located(segment, scan.faults[0])
             with self._lock:
                 if fault not in self.faults:
                     self.faults.append(fault)
             if not self._leaves_out_damaged:
                 raise error_from_fault(fault)
-        return after
-
-
-def _read(file: InputFile, position: int, max_bytes: int) -> memoryview:
-    """Return bytes of batches: at most so many, but the whole first batch."""
-    size = min(max(max_bytes, _LEAST_BYTES), file.size - position)
-    data = memoryview(file.read(position, position + size))
-    first = header_at(data, 0)
-    if len(first):
-        needed = int(ends(first)[0])
-        if size < needed <= min(file.size - position, _MOST_BATCH_BYTES):
-            return memoryview(file.read(position, position + needed))
-    return data
+        return (file.size, file.size) if found is None else (int(found["position"][0]), int(ends(found)[0]))
 
 
 def _sound(data: memoryview) -> Headers:

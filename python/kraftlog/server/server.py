@@ -67,8 +67,8 @@ class Server:
         try:
             while True:
                 await self._answer_one(reader, writer)
-        except (asyncio.IncompleteReadError, ConnectionError, TimeoutError):
-            pass  # the client is gone, or idle
+        except (asyncio.IncompleteReadError, ConnectionError, TimeoutError, asyncio.CancelledError):
+            pass  # the client is gone, or idle, or the server is closed
         except (InvalidRecordError, UnsupportedRequestError) as error:
             _log.warning("a connection is closed: %s", error)
         finally:

@@ -1,0 +1,252 @@
+"""Connections: what is no request closes one and disturbs no other, and none of them holds the server back."""
+
+from __future__ import annotations
+
+import random
+import socket
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kraftlog
+from kraftlog.messages.one_message import decode_message, encoded
+from kraftlog.protocol.api import apis
+from kraftlog.protocol.error_code import ErrorCode
+from kraftlog.server.log_server import LogServer
+
+LOG = Path(__file__).parents[1] / "golden" / "transactions" / "log"
+LIMIT = 30
+API_VERSIONS, METADATA, FETCH, PRODUCE = 18, 3, 1, 0
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[LogServer]:
+    with LogServer(LOG, max_connections=50) as running:
+        yield running
+
+
+class Client:
+    """A socket, and requests by hand."""
+
+    def __init__(self, server: LogServer) -> None:
+        host, _, port = server.bootstrap_servers.rpartition(":")
+        self.socket = socket.create_connection((host, int(port)), LIMIT)
+        self.correlation_id = 0
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.socket.close()
+
+    def send(self, data: bytes) -> None:
+        self.socket.sendall(data)
+
+    def frame(self, key: int, version: int, values: dict[str, Any]) -> bytes:
+        api = apis()[key]
+        self.correlation_id += 1
+        tags = b"\0" if version in api.request.flexible else b""
+        header = struct.pack(">hhih", key, version, self.correlation_id, 1) + b"c" + tags
+        data = header + b"".join(encoded(api.request, version, values))
+        return struct.pack(">i", len(data)) + data
+
+    def exactly(self, count: int) -> bytes:
+        data = b""
+        while len(data) < count:
+            piece = self.socket.recv(count - len(data))
+            if not piece:
+                raise ConnectionError("closed")
+            data += piece
+        return data
+
+    def answer(self, key: int, version: int) -> dict[str, Any]:
+        api = apis()[key]
+        (size,) = struct.unpack(">i", self.exactly(4))
+        data = self.exactly(size)
+        assert struct.unpack_from(">i", data) == (self.correlation_id,)
+        at = 5 if version in api.response.flexible and key != API_VERSIONS else 4
+        return decode_message(api.response, version, data[at:])
+
+    def ask(self, key: int, version: int, values: dict[str, Any]) -> dict[str, Any]:
+        self.send(self.frame(key, version, values))
+        return self.answer(key, version)
+
+    def is_closed(self) -> bool:
+        try:
+            return self.socket.recv(1) == b""
+        except ConnectionResetError:
+            return True
+
+
+def is_well(server: LogServer) -> bool:
+    with Client(server) as client:
+        return len(client.ask(METADATA, 12, {"topics": None})["topics"]) == 3
+
+
+def test_every_version_of_metadata(server: LogServer):
+    with Client(server) as client:
+        for version in range(14):
+            everything = client.ask(METADATA, version, {"topics": None if version else []})
+            assert [one["name"] for one in everything["topics"]] == [
+                "__consumer_offsets",
+                "__transaction_state",
+                "orders",
+            ]
+            assert [len(one["partitions"]) for one in everything["topics"]] == [1, 2, 3]
+            some = client.ask(METADATA, version, {"topics": [{"name": "orders"}, {"name": "nothing"}]})
+            codes = [(one["name"], one["error_code"]) for one in some["topics"]]
+            assert codes == [("orders", 0), ("nothing", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]
+
+
+def test_an_unknown_version_of_api_versions_is_answered(server: LogServer):
+    """As Kafka answers (KIP-511): with the error and the versions, in version 0."""
+    with Client(server) as client:
+        client.correlation_id = 7
+        client.send(struct.pack(">ihhih", 10, API_VERSIONS, 99, 7, -1))
+        answer = client.answer(API_VERSIONS, 0)
+        assert answer["error_code"] == ErrorCode.UNSUPPORTED_VERSION
+        assert {one["api_key"] for one in answer["api_keys"]} == set(apis())
+        assert len(client.ask(METADATA, 1, {"topics": None})["topics"]) == 3  # the connection goes on
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        struct.pack(">i", 2**31 - 1),
+        struct.pack(">i", -1),
+        struct.pack(">i", 0),
+        struct.pack(">ih", 2, 3),
+        struct.pack(">ihhih", 10, 9999, 0, 1, -1),
+        struct.pack(">ihhih", 10, METADATA, 99, 1, -1),
+        struct.pack(">ihhih", 10, METADATA, 1, 1, 500),
+        struct.pack(">ihhihi", 14, METADATA, 1, 1, -1, 2**31 - 1),
+        b"GET / HTTP/1.1\r\n\r\n",
+    ],
+    ids=["large", "negative", "empty", "short", "key", "version", "client id", "array", "http"],
+)
+def test_what_is_no_request_closes_the_connection(server: LogServer, data: bytes):
+    with Client(server) as client:
+        client.send(data)
+        assert client.is_closed()
+    assert is_well(server)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_changes_of_requests(server: LogServer, seed: int):
+    dice = random.Random(seed)
+    for _ in range(10):
+        with Client(server) as client:
+            frame = bytearray(client.frame(FETCH, 12, fetch_of("orders", 0)))
+            for _ in range(dice.randrange(1, 6)):
+                frame[dice.randrange(4, len(frame))] = dice.randrange(256)
+            client.send(frame)
+            client.socket.shutdown(socket.SHUT_WR)
+            client.socket.recv(1 << 16)  # an answer, or the end
+    assert is_well(server)
+
+
+def fetch_of(topic: str, offset: int, **others: int) -> dict[str, Any]:
+    partitions = [{"partition": 0, "fetch_offset": offset, "partition_max_bytes": 1 << 20}]
+    values = {
+        "max_wait_ms": 0,
+        "min_bytes": 1,
+        "session_epoch": -1,
+        "topics": [{"topic": topic, "partitions": partitions}],
+    }
+    return values | others
+
+
+@pytest.mark.parametrize(
+    ("topic", "offset", "code"),
+    [
+        ("orders", 0, ErrorCode.NONE),
+        ("orders", 131, ErrorCode.OFFSET_OUT_OF_RANGE),
+        ("orders", -1, ErrorCode.OFFSET_OUT_OF_RANGE),
+        ("nothing", 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    ],
+)
+def test_errors_of_a_fetch(server: LogServer, topic: str, offset: int, code: ErrorCode):
+    with Client(server) as client:
+        answer = client.ask(FETCH, 12, fetch_of(topic, offset))
+        (partition,) = answer["responses"][0]["partitions"]
+        assert partition["error_code"] == code
+        assert bool(partition["records"]) == (code == ErrorCode.NONE)
+
+
+def test_a_session_of_another_server_is_unknown(server: LogServer):
+    with Client(server) as client:
+        answer = client.ask(FETCH, 12, fetch_of("orders", 0, session_id=7, session_epoch=1))
+        assert answer["error_code"] == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+def test_a_producer_is_refused(server: LogServer):
+    with Client(server) as client:
+        data = [{"name": "orders", "partition_data": [{"index": 0, "records": b""}]}]
+        answer = client.ask(PRODUCE, 9, {"acks": -1, "timeout_ms": 100, "topic_data": data})
+        (partition,) = answer["responses"][0]["partition_responses"]
+        assert partition["error_code"] == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        assert partition["error_message"] == "this log is only read"
+
+
+def test_slow_and_silent_clients_hold_nobody_back(server: LogServer):
+    with Client(server) as silent, Client(server) as slow, Client(server) as waiting:
+        silent.send(b"\0")
+        slow.send(slow.frame(METADATA, 12, {"topics": None})[:20])
+        waiting.send(waiting.frame(FETCH, 12, fetch_of("orders", 130, max_wait_ms=30_000)))
+        assert is_well(server)
+
+
+def test_requests_of_a_connection_are_answered_in_order(server: LogServer):
+    with Client(server) as client:
+        frames = [client.frame(METADATA, 12, {"topics": [{"name": f"t{number}"}]}) for number in range(50)]
+        client.send(b"".join(frames))
+        for number in range(50):
+            client.correlation_id = number + 1
+            assert client.answer(METADATA, 12)["topics"][0]["name"] == f"t{number}"
+
+
+def test_more_connections_than_allowed():
+    with LogServer(LOG, max_connections=2) as server:
+        with Client(server) as one, Client(server) as other:
+            assert one.ask(METADATA, 1, {"topics": None})
+            assert other.ask(METADATA, 1, {"topics": None})
+            with Client(server) as third:
+                assert third.is_closed()
+            assert one.ask(METADATA, 1, {"topics": None})
+        assert is_well(server)
+
+
+def test_an_idle_connection_is_closed():
+    with LogServer(LOG, max_idle_ms=100) as server, Client(server) as client:
+        assert client.is_closed()
+
+
+def test_a_closed_server_closes_its_connections():
+    server = LogServer(LOG)
+    with Client(server) as client:
+        assert client.ask(METADATA, 1, {"topics": None})
+        client.send(client.frame(FETCH, 12, fetch_of("orders", 130, max_wait_ms=30_000)))
+        server.close()
+        assert client.is_closed()
+    server.close()  # a second time does nothing
+    with pytest.raises(ConnectionRefusedError):
+        Client(server)
+
+
+def test_addresses():
+    with LogServer(LOG, host="::1") as server:
+        assert server.bootstrap_servers.startswith("[::1]:")
+    with LogServer(LOG) as server, pytest.raises(OSError, match="in use"):
+        LogServer(LOG, port=int(server.bootstrap_servers.split(":")[1]))
+    with pytest.raises(ValueError, match="advertised_host"):
+        LogServer(LOG, host="0.0.0.0")
+    with LogServer(LOG, host="0.0.0.0", advertised_host="localhost") as server:
+        assert server.bootstrap_servers.startswith("localhost:")
+
+
+def test_a_log_that_is_given_open_and_topics():
+    with LogServer(kraftlog.open(LOG, topics=["orders"])) as server:
+        assert server.topics == {"orders": 3}

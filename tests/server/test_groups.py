@@ -1,0 +1,301 @@
+"""Consumer groups: partitions are divided, given on and kept by static members; commits are those of the generation."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import confluent_kafka
+import pytest
+from test_connections import Client
+
+import kraftlog
+from kraftlog.protocol.error_code import ErrorCode
+from kraftlog.server.log_server import LogServer
+
+LOG = Path(__file__).parents[1] / "golden" / "transactions" / "log"
+OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR, JOIN, HEARTBEAT, LEAVE, SYNC, DESCRIBE, LIST = range(8, 17)
+SESSION_MS = 6_000
+LIMIT = 30.0
+
+
+@pytest.fixture
+def server() -> Iterator[LogServer]:
+    with LogServer(LOG) as running:
+        yield running
+
+
+class Member(Client):
+    """A member of a group, request by request."""
+
+    def __init__(self, server: LogServer, group: str = "g", instance: str | None = None) -> None:
+        super().__init__(server)
+        self.group, self.instance = group, instance
+        self.member_id, self.generation = "", -1
+
+    def join_frame(self, **others: Any) -> bytes:
+        values = {
+            "group_id": self.group,
+            "session_timeout_ms": SESSION_MS,
+            "rebalance_timeout_ms": 10_000,
+            "member_id": self.member_id,
+            "group_instance_id": self.instance,
+            "protocol_type": "consumer",
+            "protocols": [{"name": "range", "metadata": b"m"}],
+        }
+        return self.frame(JOIN, 9, values | others)
+
+    def joined(self) -> dict[str, Any]:
+        answer = self.answer(JOIN, 9)
+        self.member_id, self.generation = answer["member_id"], answer["generation_id"]
+        return answer
+
+    def join(self, **others: Any) -> dict[str, Any]:
+        """Join; a new member gets its id first, and joins with it."""
+        self.send(self.join_frame(**others))
+        answer = self.joined()
+        if answer["error_code"] == ErrorCode.MEMBER_ID_REQUIRED:
+            self.send(self.join_frame(**others))
+            answer = self.joined()
+        return answer
+
+    def identity(self, **others: Any) -> dict[str, Any]:
+        identity = {"group_id": self.group, "member_id": self.member_id, "group_instance_id": self.instance}
+        return identity | {"generation_id": self.generation} | others
+
+    def sync(self, assignments: dict[str, bytes] | None = None) -> dict[str, Any]:
+        rows = [{"member_id": one, "assignment": data} for one, data in (assignments or {}).items()]
+        return self.ask(SYNC, 5, self.identity(protocol_type="consumer", protocol_name="range", assignments=rows))
+
+    def heartbeat(self) -> int:
+        return self.ask(HEARTBEAT, 4, self.identity())["error_code"]
+
+    def commit(self, offset: int, **others: Any) -> int:
+        identity = self.identity(**others)
+        identity["generation_id_or_member_epoch"] = identity.pop("generation_id")
+        partitions = [{"partition_index": 0, "committed_offset": offset, "committed_metadata": "why"}]
+        answer = self.ask(OFFSET_COMMIT, 9, identity | {"topics": [{"name": "orders", "partitions": partitions}]})
+        return answer["topics"][0]["partitions"][0]["error_code"]
+
+    def committed(self) -> tuple[int, str]:
+        groups = [{"group_id": self.group, "topics": [{"name": "orders", "partition_indexes": [0]}]}]
+        answer = self.ask(OFFSET_FETCH, 9, {"groups": groups})
+        (one,) = answer["groups"][0]["topics"][0]["partitions"]
+        return one["committed_offset"], one["metadata"]
+
+
+def test_one_member(server: LogServer):
+    with Member(server) as one:
+        answer = one.join()
+        assert (answer["error_code"], answer["generation_id"], answer["leader"]) == (0, 1, one.member_id)
+        assert [each["member_id"] for each in answer["members"]] == [one.member_id]
+        assert one.heartbeat() == 0
+        assert one.commit(5) == ErrorCode.REBALANCE_IN_PROGRESS  # until it has its assignment
+        assert one.sync({one.member_id: b"all"})["assignment"] == b"all"
+        assert one.heartbeat() == 0
+        assert one.commit(5) == 0
+        assert one.committed() == (5, "why")
+
+
+def test_a_second_member_and_one_that_leaves(server: LogServer):
+    with Member(server) as one, Member(server) as two:
+        one.join()
+        one.sync({one.member_id: b"all"})
+        two.send(two.join_frame())
+        assert two.joined()["error_code"] == ErrorCode.MEMBER_ID_REQUIRED
+        two.send(two.join_frame())
+        while (code := one.heartbeat()) == 0:
+            pass
+        assert code == ErrorCode.REBALANCE_IN_PROGRESS
+        leader, follower = one.join(), two.joined()
+        assert leader["generation_id"] == follower["generation_id"] == 2
+        assert {each["member_id"] for each in leader["members"]} == {one.member_id, two.member_id}
+        assert (leader["leader"], follower["leader"], follower["members"]) == (one.member_id, one.member_id, [])
+        answers: list[bytes] = []
+        waits = threading.Thread(target=lambda: answers.append(two.sync()["assignment"]))
+        waits.start()
+        assert one.sync({one.member_id: b"first", two.member_id: b"second"})["assignment"] == b"first"
+        waits.join(LIMIT)
+        assert answers == [b"second"]
+        old = one.generation
+        members = [{"member_id": two.member_id}]
+        left = one.ask(LEAVE, 5, {"group_id": "g", "members": members})
+        assert left["members"][0]["error_code"] == 0
+        assert two.heartbeat() == ErrorCode.UNKNOWN_MEMBER_ID
+        assert one.heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
+        assert one.join()["generation_id"] == 3
+        one.sync({one.member_id: b"all"})
+        assert one.commit(1, generation_id=old) == ErrorCode.ILLEGAL_GENERATION
+        assert one.commit(1, member_id="another") == ErrorCode.UNKNOWN_MEMBER_ID
+        assert one.commit(1, member_id="", generation_id=-1) == ErrorCode.UNKNOWN_MEMBER_ID
+        assert one.committed() == (-1, "")
+
+
+def test_a_member_that_is_silent_loses_its_place(server: LogServer):
+    with Member(server) as one, Member(server) as two:
+        one.join()
+        one.sync({one.member_id: b"all"})
+        two.send(two.join_frame())
+        two.joined()
+        two.send(two.join_frame(rebalance_timeout_ms=10_000))
+        answer = two.joined()  # when the session of the first ends
+        assert (answer["error_code"], answer["leader"], len(answer["members"])) == (0, two.member_id, 1)
+        assert one.heartbeat() == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_a_static_member_that_starts_again_keeps_its_assignment(server: LogServer):
+    with Member(server, instance="i") as before, Member(server, instance="i") as after:
+        before.join()
+        before.sync({before.member_id: b"all"})
+        generation = before.generation
+        answer = after.join()
+        assert (answer["error_code"], answer["generation_id"]) == (0, generation)
+        assert answer["skip_assignment"]
+        assert after.sync()["assignment"] == b"all"
+        assert before.heartbeat() == ErrorCode.FENCED_INSTANCE_ID
+        assert before.commit(3) == ErrorCode.FENCED_INSTANCE_ID
+        assert after.commit(3) == 0
+        left = after.ask(LEAVE, 5, {"group_id": "g", "members": [{"member_id": "", "group_instance_id": "i"}]})
+        assert left["members"][0]["error_code"] == 0
+        assert after.heartbeat() == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+@pytest.mark.parametrize(
+    ("others", "code"),
+    [
+        ({"group_id": ""}, ErrorCode.INVALID_GROUP_ID),
+        ({"session_timeout_ms": 1}, ErrorCode.INVALID_SESSION_TIMEOUT),
+        ({"member_id": "unknown"}, ErrorCode.UNKNOWN_MEMBER_ID),
+        ({"protocols": []}, ErrorCode.INCONSISTENT_GROUP_PROTOCOL),
+    ],
+)
+def test_a_join_that_is_refused(server: LogServer, others: dict[str, Any], code: ErrorCode):
+    with Member(server) as one:
+        one.send(one.join_frame(**others))
+        assert one.joined()["error_code"] == code
+
+
+def test_a_member_with_other_protocols_is_refused(server: LogServer):
+    with Member(server) as one, Member(server) as two:
+        one.join()
+        one.sync({one.member_id: b"all"})
+        for others in ({"protocol_type": "connect"}, {"protocols": [{"name": "sticky", "metadata": b""}]}):
+            two.send(two.join_frame(**others))
+            assert two.joined()["error_code"] == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        assert one.heartbeat() == 0
+
+
+def test_commits_that_are_refused(server: LogServer):
+    with Member(server) as one:
+        assert one.commit(1, member_id="", generation_id=-1) == 0  # of a consumer that assigns partitions by itself
+        topics = [
+            {"name": "orders", "partitions": [{"partition_index": 9}, {"partition_index": 1}]},
+            {"name": "nothing"},
+        ]
+        topics[1]["partitions"] = [{"partition_index": 0}]
+        long = {"partition_index": 2, "committed_offset": 3, "committed_metadata": "x" * 5000}
+        topics[0]["partitions"].append(long)  # type: ignore[attr-defined]
+        answer = one.ask(OFFSET_COMMIT, 9, {"group_id": "g", "topics": topics})
+        codes = [[each["error_code"] for each in topic["partitions"]] for topic in answer["topics"]]
+        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert codes == [[unknown, 0, ErrorCode.OFFSET_METADATA_TOO_LARGE], [unknown]]
+        assert one.commit(1, group_id="") == ErrorCode.INVALID_GROUP_ID
+
+
+@pytest.mark.parametrize("version", range(1, 11))
+def test_every_version_of_offset_fetch(server: LogServer, version: int):
+    with Member(server) as one:
+        one.commit(17, member_id="", generation_id=-1)
+        topic_id = one.ask(3, 12, {"topics": [{"name": "orders"}]})["topics"][0]["topic_id"]
+        named = {"topic_id": topic_id} if version >= 10 else {"name": "orders"}
+        topics = [{**named, "partition_indexes": [0, 1]}]
+        if version >= 8:
+            answer = one.ask(OFFSET_FETCH, version, {"groups": [{"group_id": "g", "topics": topics}]})["groups"][0]
+            everything = one.ask(OFFSET_FETCH, version, {"groups": [{"group_id": "g", "topics": None}]})["groups"][0]
+        else:
+            answer = one.ask(OFFSET_FETCH, version, {"group_id": "g", "topics": topics})
+            everything = one.ask(OFFSET_FETCH, version, {"group_id": "g", "topics": None}) if version >= 2 else None
+        assert [each["committed_offset"] for each in answer["topics"][0]["partitions"]] == [17, -1]
+        if everything is not None:
+            assert [each["committed_offset"] for each in everything["topics"][0]["partitions"]] == [17]
+
+
+def test_groups_are_listed_and_described(server: LogServer):
+    with Member(server) as one:
+        one.join()
+        one.sync({one.member_id: b"all"})
+        one.commit(3)
+        listed = one.ask(LIST, 5, {})["groups"]
+        assert [(each["group_id"], each["protocol_type"], each["group_state"]) for each in listed] == [
+            ("g", "consumer", "Stable")
+        ]
+        assert one.ask(LIST, 5, {"states_filter": ["Empty"]})["groups"] == []
+        found, missing = one.ask(DESCRIBE, 6, {"groups": ["g", "nothing"]})["groups"]
+        assert (found["group_state"], found["protocol_data"]) == ("Stable", "range")
+        (member,) = found["members"]
+        assert (member["member_id"], member["member_assignment"], member["client_id"]) == (one.member_id, b"all", "c")
+        assert (missing["group_state"], missing["error_code"]) == ("Dead", ErrorCode.GROUP_ID_NOT_FOUND)
+
+
+def test_every_version_of_find_coordinator(server: LogServer):
+    with Member(server) as one:
+        for version in range(7):
+            keys = {"coordinator_keys": ["g"]} if version >= 4 else {"key": "g"}
+            answer = one.ask(FIND_COORDINATOR, version, keys)
+            found = answer["coordinators"][0] if version >= 4 else answer
+            assert f"{found['host']}:{found['port']}" == server.bootstrap_servers
+
+
+def test_offsets_in_a_file(tmp_path: Path):
+    path = tmp_path / "offsets.json"
+    with LogServer(LOG, group_offsets=path) as server, Member(server) as one:
+        assert one.commit(12, member_id="", generation_id=-1) == 0
+    assert json.loads(path.read_text())["g"][0]["offset"] == 12
+    with LogServer(LOG, group_offsets=path) as server, Member(server) as one:
+        assert one.committed() == (12, "why")
+    path.write_text("{]")
+    with pytest.raises(ValueError, match=r"offsets\.json is not a file of committed offsets"):
+        LogServer(LOG, group_offsets=path)
+
+
+def test_a_file_that_cannot_be_written_fails_the_commit(tmp_path: Path):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    with LogServer(LOG, group_offsets=folder / "offsets.json") as server, Member(server) as one:
+        folder.rmdir()
+        assert one.commit(12, member_id="", generation_id=-1) == ErrorCode.KAFKA_STORAGE_ERROR
+        assert one.committed() == (-1, "")
+
+
+def test_two_consumers_of_librdkafka_read_each_record_once():
+    expected = kraftlog.open(LOG, topics=["orders"]).records(["partition", "offset"], isolation_level="read_committed")
+    rows = sorted(map(tuple, (row.values() for row in expected.to_table().to_pylist())))
+    with LogServer(LOG) as server:
+        configs = {
+            "bootstrap.servers": server.bootstrap_servers,
+            "group.id": "readers",
+            "isolation.level": "read_committed",
+            "auto.offset.reset": "earliest",
+            "session.timeout.ms": SESSION_MS,
+            "heartbeat.interval.ms": 200,
+        }
+        read: list[tuple[int, int]] = []
+        consumers = [confluent_kafka.Consumer(configs | {"client.id": f"c{number}"}) for number in range(2)]
+        for consumer in consumers:
+            consumer.subscribe(["orders"])
+        for at in range(2000):
+            message = consumers[at % 2].poll(0.05)
+            if message is not None and message.error() is None:
+                read.append((message.partition(), message.offset()))
+            if len(read) >= len(rows):
+                break
+        for consumer in consumers:
+            consumer.close()
+        again = confluent_kafka.Consumer(configs)
+        again.subscribe(["orders"])
+        assert again.poll(2) is None  # all is committed
+        again.close()
+    assert sorted(set(read)) == rows
