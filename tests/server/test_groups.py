@@ -191,13 +191,11 @@ def test_a_member_with_other_protocols_is_refused(server: LogServer):
 def test_commits_that_are_refused(server: LogServer):
     with Member(server) as one:
         assert one.commit(1, member_id="", generation_id=-1) == 0  # of a consumer that assigns partitions by itself
-        topics = [
-            {"name": "orders", "partitions": [{"partition_index": 9}, {"partition_index": 1}]},
-            {"name": "nothing"},
-        ]
-        topics[1]["partitions"] = [{"partition_index": 0}]
         long = {"partition_index": 2, "committed_offset": 3, "committed_metadata": "x" * 5000}
-        topics[0]["partitions"].append(long)  # type: ignore[attr-defined]
+        topics = [
+            {"name": "orders", "partitions": [{"partition_index": 9}, {"partition_index": 1}, long]},
+            {"name": "nothing", "partitions": [{"partition_index": 0}]},
+        ]
         answer = one.ask(OFFSET_COMMIT, 9, {"group_id": "g", "topics": topics})
         codes = [[each["error_code"] for each in topic["partitions"]] for topic in answer["topics"]]
         unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -77,8 +77,8 @@ def command(
     ) as server:
         for note in server.notes:
             print(note, file=sys.stderr)
-        partitions = sum(server.topics.values())
-        print(f"{partitions} partitions of {len(server.topics)} topics at {server.bootstrap_servers}", flush=True)
+        print(f"topics: {len(server.topics)}, partitions: {sum(server.topics.values())}", file=sys.stderr)
+        print(server.bootstrap_servers, flush=True)
         if ready_file is not None:
             write_file(ready_file, f"{server.bootstrap_servers}\n".encode())
         ended.wait()
