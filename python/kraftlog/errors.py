@@ -157,12 +157,14 @@ class KafkaError(NamedTuple):
 
 KAFKA_ERRORS = {
     "UNKNOWN_SERVER_ERROR": KafkaError(-1),
+    "OFFSET_OUT_OF_RANGE": KafkaError(1),
     "CORRUPT_MESSAGE": KafkaError(2, is_retriable=True),
     "UNKNOWN_TOPIC_OR_PARTITION": KafkaError(3, is_retriable=True),
     "MESSAGE_TOO_LARGE": KafkaError(10),
     "INVALID_TOPIC_EXCEPTION": KafkaError(17),
     "ILLEGAL_GENERATION": KafkaError(22),
     "UNKNOWN_MEMBER_ID": KafkaError(25),
+    "UNSUPPORTED_VERSION": KafkaError(35),
     "TOPIC_ALREADY_EXISTS": KafkaError(36),
     "INVALID_PARTITIONS": KafkaError(37),
     "INVALID_CONFIG": KafkaError(40),

@@ -100,7 +100,7 @@ def takes_options(owner: object) -> Iterator[tuple[str, Callable[..., object], l
 
 
 def test_an_option_that_nobody_knows_is_refused_at_the_call(tmp_path: Path):
-    known = {"path": tmp_path / "new", "paths": LOG, "count": 1, "unit": "hour", "faults": []}
+    known = {"path": tmp_path / "new", "paths": LOG, "log": LOG, "count": 1, "unit": "hour", "faults": []}
     named, names = {"grep": {"value": "text"}}, set()
     for owner in (kraftlog, kraftlog.open(LOG)):
         for name, taker, needed in takes_options(owner):

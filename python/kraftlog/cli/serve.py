@@ -57,7 +57,7 @@ def command(
 
     \b
     Example:
-      kraftlog serve sample/orders --port 9092
+      kraftlog serve sample/broker --port 9092
     """  # noqa: D301  (\b keeps the example as it is)
     log = open_log(paths, topics=topics or None)
     ended = Event()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kraftlog.codec.cursor import Cursor
-from kraftlog.errors import InvalidRecordError
+from kraftlog.errors import InvalidRecordError, KraftlogError
 from kraftlog.messages.one_message import Pieces, decode_message, encoded
 from kraftlog.protocol.api import Api, apis
 from kraftlog.types import Buffer
@@ -22,7 +22,7 @@ _LENGTH_AND_ID = struct.Struct(">ii")
 _NO_TAGS = b"\0"
 
 
-class UnsupportedRequestError(Exception):
+class UnsupportedRequestError(KraftlogError, kafka_error="UNSUPPORTED_VERSION"):
     """A request with an unknown key or version."""
 
 

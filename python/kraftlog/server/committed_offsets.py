@@ -30,7 +30,7 @@ class CommittedOffsets:
         self._groups: dict[str, dict[TopicPartition, OffsetAndMetadata]] = {}
         if path is not None and disk().entry(path) is not None:
             try:
-                self._take(json.loads(path.read_bytes()))
+                self._take(json.loads(disk().read_bytes(path)))
             except (ValueError, TypeError, KeyError) as error:
                 raise ValueError(f"{path} is not a file of committed offsets: {error!r}") from error
 

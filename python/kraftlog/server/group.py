@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any
 from uuid import uuid4
 
+from kraftlog.errors import KraftlogError
 from kraftlog.protocol.error_code import ErrorCode
 
 
@@ -23,8 +24,15 @@ class GroupState(StrEnum):
     DEAD = "Dead"
 
 
-class GroupError(Exception):
-    """A request that a group refuses."""
+class GroupError(KraftlogError):
+    """A request that a group refuses.
+
+    Attributes
+    ----------
+    code : ErrorCode
+    member_id : str
+        Of the request, or the new id that it is to come back with.
+    """
 
     def __init__(self, code: ErrorCode, member_id: str = "") -> None:
         super().__init__(code.name)

@@ -14,7 +14,7 @@ from kraftlog._native.scanner import HEADER_DTYPE
 from kraftlog.codec.header_scan import HeaderScan, ends
 from kraftlog.codec.headers import Headers, last_offsets
 from kraftlog.codec.options import READ_COMMITTED, ReadOptions
-from kraftlog.errors import Fault, error_from_fault
+from kraftlog.errors import Fault, KraftlogError, error_from_fault
 from kraftlog.layout.segment import Segment
 from kraftlog.read.log_pass import Pass
 from kraftlog.read.seek import seek
@@ -32,7 +32,7 @@ _MOST_PLACES = 1024  # of next offsets that are remembered for each partition
 _LEAST_BYTES = 1 << 12  # of a read, so that it has a header
 
 
-class OffsetOutOfRangeError(Exception):
+class OffsetOutOfRangeError(KraftlogError, kafka_error="OFFSET_OUT_OF_RANGE"):
     """A fetch before the log start offset or after the end of a partition."""
 
 
