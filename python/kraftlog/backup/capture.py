@@ -42,10 +42,10 @@ from kraftlog.read.partitions import by_partition
 from kraftlog.read.segment_reader import segment_headers
 from kraftlog.tables.cut import end_cut
 from kraftlog.tables.log import Log
-from kraftlog.tables.transactions import TransactionsOfLog
+from kraftlog.tables.transactions import TransactionsOfLog, coordinator_transactions, transactional_commits
 from kraftlog.tables.unread_files import note_unreadable
 from kraftlog.topics import CLUSTER_METADATA, TRANSACTION_STATE, TopicPartition
-from kraftlog.transactions.cut import Cut, CutTime, Side
+from kraftlog.transactions.cut import Cut
 
 SMALL_BYTES = 1 << 20  # a file of more bytes is no checkpoint
 _BESIDE = ("snapshot", "txnindex")  # index files are built again from the log
@@ -112,8 +112,14 @@ class Capture:
         self.taken_ms = time.time_ns() // 1_000_000
         self._topics = wanted = None if topics is None else {*topics}
         self._logs = TransactionsOfLog()
-        # Kafka writes what a transaction will do to __transaction_state before it does it. That topic is listed last,
-        # so that a marker that was listed has its transaction there. (KIP-98)
+        # Kafka writes to __transaction_state which partitions a transaction has before it writes to them, its decision
+        # before its markers, and that it is complete after them (KIP-98). So that topic is listed before the others: of
+        # a transaction that is complete there, all markers were written. And it is listed after them: of another one
+        # with a marker in a partition that was listed, it names all partitions, which may lack theirs.
+        coordinator = Log(_of_coordinator(paths, storage_options)).lines.partitions
+        self._complete_until = {
+            of: one.end_offset for one in coordinator if (of := one.segments[-1].topic_partition) is not None
+        }
         self._found = discover(
             paths, storage_options, lambda topic, _: topic != TRANSACTION_STATE and _is_in(topic, wanted)
         )
@@ -125,6 +131,10 @@ class Capture:
             missing = ", ".join(sorted(wanted - there))
             raise ValueError(f"no topic {missing} in the log directories")
         self.log = Log(self._found)
+        self._read_of_coordinator = Pass()
+        self._known = coordinator_transactions(
+            self._found, self._read_of_coordinator, complete_until=self._complete_until
+        )
 
     @property
     def folders(self) -> set[LogPath]:
@@ -207,15 +217,16 @@ class Capture:
         parts = [one for one in partitions if one.of.topic != CLUSTER_METADATA]
         is_whole = all(one.is_read for one in parts)
         continues = base.has_same(self._topics, [one.of for one in parts]) and all(map(base.is_continued_by, parts))
+        read, logs = Pass(faults=self._read_of_coordinator.faults), self._logs
         if not is_whole and not continues:
-            faults: list[Fault] = []
-            cut = self.log.cut(CutTime(Side.END), faults=faults)
-        else:
-            read = Pass()
-            ends = {one.of: one.end_offset for one in parts}
-            commits_from = [segment for one in parts for segment in one.commits_from]
-            cut = end_cut(self._found, self._logs, ends, commits_from, read, None if is_whole else base.ends)
-            faults = read.faults
+            logs = TransactionsOfLog()
+            for one in parts:
+                logs.read(one.segments, read)
+                one.commits_from = one.segments
+        commits = transactional_commits([segment for one in parts for segment in one.commits_from], read)
+        ends = {one.of: one.end_offset for one in parts}
+        cut = end_cut(logs, ends, self._known, commits, base.ends if continues and not is_whole else None)
+        faults = read.faults
         notes += [one for one in cut.unknown if one not in notes]
         if faults:
             notes.append(f"the cut may lie elsewhere than in the whole log: {faults[0].message}")

@@ -122,37 +122,32 @@ def find_cut(
 
 
 def end_cut(
-    found: Discovery,
     logs: TransactionsOfLog,
     log_ends: Offsets,
-    commits_from: Iterable[Segment],
-    read: Pass,
+    known: Iterable[CoordinatorTransaction],
+    commits: Commits,
     earlier: Offsets | None = None,
 ) -> Cut:
     """Return the greatest cut of logs whose headers were read already.
 
     Parameters
     ----------
-    found : Discovery
-        All replicas, as for ``find_cut``.
     logs : TransactionsOfLog
         The headers of all batches; or of those after an earlier cut, and from the first offset on of transactions that
         are open there. Others end before it in all their partitions, so that no later cut tears them.
     log_ends : mapping of TopicPartition to int
         Where the log of each partition ends.
-    commits_from : iterable of Segment
-        Segments with the offsets that these transactions committed.
-    read : Pass
-        As for ``find_cut``.
+    known : iterable of CoordinatorTransaction
+    commits : Commits
+        The offsets that these transactions committed.
     earlier : mapping of TopicPartition to int, optional
         The earlier cut, which is the least that there is.
     """
-    known = coordinator_transactions(found, read.faults_only())
-    commits = transactional_commits(list(commits_from), read.faults_only())
-    each = _transactions(logs, known, read.notes)
+    notes: list[str] = []
+    each = _transactions(logs, known, notes)
     ends = greatest_cut(log_ends, [WholeTransaction.of(one, _committed(one, commits)) for one in each])
     ends = {of: max(end, min((earlier or {}).get(of, end), log_ends[of])) for of, end in ends.items()}
-    return Cut(ends, log_ends, tuple(read.notes), _open_from(each, ends))
+    return Cut(ends, log_ends, tuple(notes), _open_from(each, ends))
 
 
 def _transactions(

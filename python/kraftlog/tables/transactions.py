@@ -35,6 +35,8 @@ from kraftlog.topics import CONSUMER_OFFSETS, TRANSACTION_STATE, TopicPartition
 from kraftlog.transactions.producer import NONE, STATES, TRANSACTION_DTYPE, Transactions
 from kraftlog.transactions.transaction import (
     CLOCKS_DIFFER_MS,
+    COMPLETE_ABORT,
+    COMPLETE_COMMIT,
     CoordinatorLog,
     CoordinatorTransaction,
     Part,
@@ -324,6 +326,7 @@ def coordinator_transactions(
     files: Discovery,
     read: Pass,
     also: Callable[[TopicPartition, int, StateRecord], None] = lambda *_: None,
+    complete_until: Mapping[TopicPartition, int] | None = None,
 ) -> list[CoordinatorTransaction]:
     """Return the transactions in ``__transaction_state`` of the log directories of the files.
 
@@ -334,6 +337,9 @@ def coordinator_transactions(
     read : Pass
     also : callable
         Called with the partition and the offset of each record, and the record.
+    complete_until : mapping of TopicPartition to int, optional
+        Where the partitions of the topic ended before files of a live cluster were listed. Markers of a transaction
+        that was completed later may be after the ends of these files, so that it does not count as complete.
     """
     log = CoordinatorLog()
     for group in partitions_of_topic(coordinator_segments(files, read), TRANSACTION_STATE):
@@ -345,7 +351,9 @@ def coordinator_transactions(
             where = (records.column(name).to_pylist() for name in ("offset", "timestamp_ms"))
             for row, offset, timestamp in zip(typed.fields.to_pylist(), *where, strict=True):
                 record = _state_record(row, timestamp)
-                log.add(record)
+                is_later = complete_until is not None and offset >= complete_until.get(of, 0)
+                if not (is_later and record.status in (COMPLETE_COMMIT, COMPLETE_ABORT)):
+                    log.add(record)
                 also(of, offset, record)
             chunk.take_faults(read.faults, strict=read.options.strict)
     return log.transactions
