@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -237,6 +238,79 @@ def test_retention_and_a_topic_that_was_created_again(tmp_path: Path, repository
     assert difference.ends == (20, 2)
     assert kraftlog.open(f"{repository.path}@{repository.names()[0]}").records().to_table().num_rows == 20
     assert repository.verify(data=True) == []
+
+
+def retain(log: GrowingPartition) -> None:
+    log.retain(2)
+
+
+def delete(log: GrowingPartition) -> None:
+    log.folder.rename(log.folder.with_name("orders-0.f3a1c2-delete"))
+
+
+def clean(log: GrowingPartition) -> None:
+    """Replace all segments but the last by one, without the records of the second."""
+    closed = sorted(log.folder.glob("*.log"))[:-1]
+    swap = closed[0].with_suffix(".log.swap")
+    swap.write_bytes(b"".join(path.read_bytes() for path in closed if path != closed[1]))
+    for path in closed[1:]:
+        path.unlink()
+    swap.rename(closed[0])
+
+
+def roll_and_clean(log: GrowingPartition) -> None:
+    log.append(3)
+    log.roll()
+    log.append(2)
+    clean(log)
+
+
+@pytest.mark.parametrize("change", [retain, delete, clean, roll_and_clean])
+def test_files_that_a_broker_removes_before_they_are_stored(tmp_path: Path, change: Callable[[GrowingPartition], None]):
+    """A backup has the partition as it was before or after that, and nothing is missing."""
+    columns = [name for name in COLUMNS if name != "transaction_state"]
+
+    class Changing(FaultyDisk):
+        """A disk on which a partition changes before a log file is opened."""
+
+        def __init__(self, log: GrowingPartition, at: int) -> None:
+            super().__init__()
+            self.log, self.at, self.opened = log, at, 0
+
+        def open(self, path: Any, size: int | None = None) -> Any:
+            if path.parent.parent == self.log.folder.parent and path.suffix == ".log":
+                self.opened += 1
+                if self.opened == self.at:
+                    change(self.log)
+            return super().open(path, size)
+
+    def read(path: object) -> list[Any]:
+        log = kraftlog.open(path)
+        return log.records(columns).to_table().sort_by([("topic", "ascending"), ("offset", "ascending")]).to_pylist()
+
+    at, is_changed, seen = 0, True, set[int]()
+    while is_changed:
+        at += 1
+        source = tmp_path / f"log-{at}"
+        log, other = GrowingPartition(source), GrowingPartition(source, "payments")
+        other.append(2)
+        for _ in range(4):
+            log.append(5)
+            log.roll()
+        log.append(4)
+        before = read(source)
+        repository = kraftlog.Repository(tmp_path / f"backups-{at}")
+        with use_disk(Changing(log, at)) as disk:
+            manifest = repository.backup(source, workers=1)
+        assert isinstance(disk, Changing)
+        is_changed = disk.opened >= at
+        found = read(repository.path)
+        assert (manifest.faults, found in (before, read(source))) == ((), True)
+        seen.add(before == found)
+        deleted = ("orders-0: was deleted before it was stored",) if change is delete and before != found else ()
+        assert manifest.notes == deleted
+        assert repository.verify(data=True) == []
+    assert (at > 5, seen) == (True, {False, True})
 
 
 def test_damage_is_named_and_never_silently_missing(tmp_path: Path, repository: kraftlog.Repository):

@@ -30,7 +30,7 @@ from kraftlog.audit.transactions import (
     torn_transactions,
 )
 from kraftlog.errors import Fault
-from kraftlog.layout.discover import Discovery
+from kraftlog.layout.discover import READINGS, Discovery
 from kraftlog.topics import COORDINATOR_TOPICS
 
 Check = Callable[[Evidence], Iterator[Finding]]
@@ -57,7 +57,6 @@ CHECKS: tuple[Check, ...] = (
 )
 
 
-READINGS = 5  # of partitions whose files are deleted or replaced meanwhile
 UNREADABLE_FILE = "unreadable_file"
 Of = tuple[str | None, int | None]
 NOWHERE: Of = (None, None)
@@ -73,7 +72,7 @@ def findings(evidence: Evidence) -> list[Finding]:
     now = evidence.apart()
     for left in reversed(range(READINGS)):
         some, has_faults = _checked(now), bool(now.read.faults)
-        again = now.listed_again() if some or has_faults else None
+        again = now.files.listed_again() if some or has_faults else None
         stale = set() if again is None else _stale(now, again)
         if left:
             some = [one for one in some if (one.topic, one.partition) not in stale]

@@ -18,7 +18,6 @@ from kraftlog.layout.identity import Identity
 from kraftlog.layout.log_directory import LogDirectory
 from kraftlog.layout.names import parse_segment_file, printable
 from kraftlog.layout.replica_directory import directory_of
-from kraftlog.layout.segment import Segment
 from kraftlog.layout.tier.remote_tier import RemoteTier
 from kraftlog.read.log_pass import Pass
 from kraftlog.read.partitions import Replica, ReplicaKind, replicas_of
@@ -176,21 +175,6 @@ class Evidence:
         """Return the same evidence with faults of its own, before anything is read."""
         return replace(self, read=replace(self.read, faults=[]))
 
-    def listed_again(self) -> Discovery | None:
-        """Return the files that are there now; None if they cannot be listed."""
-        source = self.files.source
-        if source is None:
-            return None
-        try:
-            return source.discover()
-        except ValueError:
-            return Discovery()  # the last topic was deleted
-        except FileNotFoundError:
-            directories = {one.folder.absolute().parent for one in self.files.segments}
-            return Discovery() if all(disk().entry(one) is not None for one in directories) else None
-        except OSError:
-            return None
-
     def changed(self, again: Discovery) -> set[TopicPartition]:
         """Return the partitions with files that were deleted or replaced, or whose broker has started.
 
@@ -208,14 +192,14 @@ class Evidence:
             one.topic_partition
             for one in self.files.segments
             if one.topic_partition is not None
-            and (_is_replaced(one, there.get(one.path)) or directory_of(one) in started)
+            and (one.is_replaced_by(there.get(one.path)) or directory_of(one) in started)
         }
 
     def is_metadata_changed(self, again: Discovery) -> bool:
         """Whether the metadata log could not be read because files of it were deleted or replaced."""
         there = {one.path: one for one in again.metadata_log}
         is_read = not self.lines.metadata_notes
-        return not is_read and any(_is_replaced(one, there.get(one.path)) for one in self.files.metadata_log)
+        return not is_read and any(one.is_replaced_by(there.get(one.path)) for one in self.files.metadata_log)
 
     def only(self, files: Discovery, partitions: Collection[tuple[str | None, int | None]]) -> Self:
         """Return evidence of some partitions of the same cluster, with faults of its own."""
@@ -223,8 +207,7 @@ class Evidence:
         def is_wanted(topic: str | None, partition: int | None) -> bool:
             return (topic, partition) in partitions
 
-        source = None if files.source is None else replace(files.source, is_wanted=is_wanted)
-        return replace(self, files=replace(files, source=source).only(is_wanted), read=self.read.faults_only().apart())
+        return replace(self, files=files.narrowed(is_wanted), read=self.read.faults_only().apart())
 
     def command(self, name: str, of: TopicPartition | None = None, *options: object) -> str:
         """Return a command of kraftlog over the same files, of all partitions or of one, quoted for a shell."""
@@ -253,11 +236,6 @@ class Evidence:
         for partition in self.lines.partitions:
             ids.setdefault(partition.topic, set()).update(one.topic_id for one in partition.replicas)
         return ids
-
-
-def _is_replaced(before: Segment, now: Segment | None) -> bool:
-    """Whether a segment was deleted, cleaned or truncated, or lost a file beside it; a broker only appends."""
-    return now is None or now.size < before.size or not set(before.kinds_beside) <= set(now.kinds_beside)
 
 
 def _has_end(replica: Replica) -> bool:

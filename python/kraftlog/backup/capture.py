@@ -33,7 +33,7 @@ from kraftlog.layout.checkpoints import (
     RECOVERY_POINTS,
     read_offset_checkpoint,
 )
-from kraftlog.layout.discover import Discovery, discover
+from kraftlog.layout.discover import READINGS, Discovery, discover
 from kraftlog.layout.log_directory import LogDirectory
 from kraftlog.layout.names import PARTITION_METADATA, parse_metadata_snapshot, parse_segment_file
 from kraftlog.layout.segment import Segment
@@ -42,10 +42,16 @@ from kraftlog.read.partitions import by_partition
 from kraftlog.read.segment_reader import segment_headers
 from kraftlog.tables.cut import end_cut
 from kraftlog.tables.log import Log
-from kraftlog.tables.transactions import TransactionsOfLog, coordinator_transactions, transactional_commits
+from kraftlog.tables.transactions import (
+    Commits,
+    TransactionsOfLog,
+    coordinator_transactions,
+    transactional_commits,
+)
 from kraftlog.tables.unread_files import note_unreadable
-from kraftlog.topics import CLUSTER_METADATA, TRANSACTION_STATE, TopicPartition
+from kraftlog.topics import CLUSTER_METADATA, CONSUMER_OFFSETS, TRANSACTION_STATE, TopicPartition
 from kraftlog.transactions.cut import Cut
+from kraftlog.transactions.transaction import CoordinatorTransaction
 
 SMALL_BYTES = 1 << 20  # a file of more bytes is no checkpoint
 _BESIDE = ("snapshot", "txnindex")  # index files are built again from the log
@@ -66,7 +72,8 @@ class _Partition:
     stored_size: int = 0
     torn_bytes: int = 0
     is_read: bool = False
-    commits_from: list[Segment] = field(default_factory=list)
+    commits: Commits = field(default_factory=dict)
+    read: Pass = field(default_factory=Pass)  # of its commits
     faults: list[Fault] = field(default_factory=list)
 
     @property
@@ -131,10 +138,8 @@ class Capture:
             missing = ", ".join(sorted(wanted - there))
             raise ValueError(f"no topic {missing} in the log directories")
         self.log = Log(self._found)
-        self._read_of_coordinator = Pass()
-        self._known = coordinator_transactions(
-            self._found, self._read_of_coordinator, complete_until=self._complete_until
-        )
+        self._known = self._coordinator_transactions()
+        self._is_later = False  # whether a partition is stored as it was after this
 
     @property
     def folders(self) -> set[LogPath]:
@@ -149,22 +154,20 @@ class Capture:
         notes: list[str] = []
         faults: list[Fault] = []
         note_unreadable(self._found, faults, strict=False)
-        files = self.log.line_files(notes)
+        listed = _partitions(self.log, notes)
         notes = [*self.log.lines.notes(), *notes]
-        groups = [group for group in by_partition(files.segments) if not group[0].state]
-        lines = {(one.topic, one.partition): one.line for one in self.log.lines.partitions}
-        partitions = [
-            _Partition(of, lines[of].topic_id, group)
-            for group in groups
-            if (of := group[0].topic_partition) is not None
-        ]
 
         def store(one: _Partition) -> _Partition:
-            return self._store(one, writer, base)
+            return self._store_listed(one, writer, base)
 
-        each = map(store, partitions) if self._workers == 1 else in_order(store, partitions, self._workers)
+        each = map(store, listed) if self._workers == 1 else in_order(store, listed, self._workers)
+        partitions: list[_Partition] = []
         rows: list[Row] = []
         for one in each:
+            if not one.segments:
+                notes.append(f"{one.of}: was deleted before it was stored")
+                continue
+            partitions.append(one)
             rows += one.rows
             faults += one.faults
             if one.torn_bytes:
@@ -217,24 +220,60 @@ class Capture:
         parts = [one for one in partitions if one.of.topic != CLUSTER_METADATA]
         is_whole = all(one.is_read for one in parts)
         continues = base.has_same(self._topics, [one.of for one in parts]) and all(map(base.is_continued_by, parts))
-        read, logs = Pass(faults=self._read_of_coordinator.faults), self._logs
+        logs = self._logs
         if not is_whole and not continues:
             logs = TransactionsOfLog()
             for one in parts:
-                logs.read(one.segments, read)
-                one.commits_from = one.segments
-        commits = transactional_commits([segment for one in parts for segment in one.commits_from], read)
+                logs.read(one.segments, one.read)
+                one.commits = transactional_commits(one.segments, one.read)
+        known, faults = self._coordinator_transactions() if self._is_later else self._known
+        faults = [*faults, *(fault for one in parts for fault in one.read.faults)]
+        commits = {of: rows for one in parts for of, rows in one.commits.items()}
         ends = {one.of: one.end_offset for one in parts}
-        cut = end_cut(logs, ends, self._known, commits, base.ends if continues and not is_whole else None)
-        faults = read.faults
+        cut = end_cut(logs, ends, known, commits, base.ends if continues and not is_whole else None)
         notes += [one for one in cut.unknown if one not in notes]
         if faults:
             notes.append(f"the cut may lie elsewhere than in the whole log: {faults[0].message}")
         return cut
 
+    def _coordinator_transactions(self) -> tuple[list[CoordinatorTransaction], list[Fault]]:
+        """Return what ``__transaction_state`` has now, and what could not be read."""
+        for _ in range(READINGS):  # its cleaner may be running
+            read = Pass()
+            known = coordinator_transactions(self._found, read, complete_until=self._complete_until)
+            if not read.faults:
+                break
+        return known, read.faults
+
     def _metadata_version(self) -> int | None:
         at = self.log.lines.metadata_image
         return None if at is None else at.image.metadata_version
+
+    def _store_listed(self, one: _Partition, writer: Writer, base: _Base) -> _Partition:
+        """Store a partition; it is listed again if files of it were deleted or replaced before they were read."""
+        files = self._found.narrowed(lambda *of: of == one.of)
+        for left in reversed(range(READINGS)):
+            one = self._store(one, writer, base)
+            if not left or not (one.faults or one.read.faults):
+                break
+            again = files.listed_again()
+            there = {} if again is None else {segment.path: segment for segment in again.segments}
+            if again is None or not any(each.is_replaced_by(there.get(each.path)) for each in one.segments):
+                break
+            self._logs.forget(one.of)
+            now = next(iter(_partitions(Log(again), [])), None)
+            one = replace(one, segments=[]) if now is None else self._up_to_listing(now, one.segments[-1])
+            if not one.segments:
+                break
+        return one
+
+    def _up_to_listing(self, now: _Partition, last: Segment) -> _Partition:
+        """Return a partition that was listed again up to its end in the first listing, as far as the files tell."""
+        before = [one for one in now.segments if one.base_offset <= last.base_offset]
+        if before and before[-1].path == last.path and not last.is_replaced_by(before[-1]):
+            return replace(now, segments=[*before[:-1], last])
+        self._is_later = True
+        return now
 
     def _store(self, one: _Partition, writer: Writer, base: _Base) -> _Partition:
         """Store a partition, and take the headers of its new batches for the cut."""
@@ -267,7 +306,8 @@ class Capture:
             for kind in _BESIDE:
                 if (beside := segment.beside.get(kind)) is not None:
                     self._small(one, beside, f"{one.of}/{segment.base_offset:020d}.{kind}")
-        one.commits_from = observed.segments
+        if one.of.topic == CONSUMER_OFFSETS:
+            one.commits = transactional_commits(observed.segments, one.read)
         if all(unchanged) and base.segments_of(one) == set(paths):
             one.rows = base.rows_of(one)
             return one
@@ -339,6 +379,15 @@ class Capture:
         elif cluster_id := next((one.cluster_id for one in directories if one.cluster_id), None):
             rows.append(_small_row(META_PROPERTIES, f"version=1\ncluster.id={cluster_id}\n".encode()))
         return rows
+
+
+def _partitions(log: Log, notes: list[str]) -> list[_Partition]:
+    """Return the partitions of a log, each with the files of its line."""
+    groups = [group for group in by_partition(log.line_files(notes).segments) if not group[0].state]
+    lines = {(one.topic, one.partition): one.line for one in log.lines.partitions}
+    return [
+        _Partition(of, lines[of].topic_id, group) for group in groups if (of := group[0].topic_partition) is not None
+    ]
 
 
 def _checkpoint(path: LogPath, faults: list[Fault]) -> Mapping[tuple[str, int], int]:

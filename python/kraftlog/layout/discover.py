@@ -30,6 +30,7 @@ from kraftlog.transactions.cut import CutTime, Side
 LogPaths: TypeAlias = AnyPath | RemoteTier | Iterable[AnyPath | RemoteTier | Identity | CutTime]
 Item = TypeVar("Item", Segment, Unread)
 
+READINGS = 5  # of partitions whose files are deleted or replaced while they are read
 _MAGIC_AT = 16  # in the header of a batch, as in that of a message of magic 0 and 1
 
 NOT_KAFKAS = "not a file that Kafka writes here"
@@ -132,6 +133,25 @@ class Discovery:
             source=self.source,
             cut=self.cut,
         )
+
+    def narrowed(self, is_wanted: IsWanted) -> Discovery:
+        """Return the discovery of selected partitions, as which they are listed again."""
+        source = None if self.source is None else replace(self.source, is_wanted=is_wanted)
+        return replace(self, source=source).only(is_wanted)
+
+    def listed_again(self) -> Discovery | None:
+        """Return the files that are there now; None if they cannot be listed."""
+        if self.source is None:
+            return None
+        try:
+            return self.source.discover()
+        except ValueError:
+            return Discovery()  # the last topic was deleted
+        except FileNotFoundError:
+            directories = {one.folder.absolute().parent for one in self.segments}
+            return Discovery() if all(disk().entry(one) is not None for one in directories) else None
+        except OSError:
+            return None
 
 
 def discover(

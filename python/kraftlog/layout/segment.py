@@ -99,6 +99,10 @@ class Segment:
         """Whether a live segment follows it in its folder."""
         return self.end_offset is not None
 
+    def is_replaced_by(self, now: Segment | None) -> bool:
+        """Whether its files were deleted, cleaned or truncated, as a later listing shows; a broker only appends."""
+        return now is None or now.size < self.size or not set(self.kinds_beside) <= set(now.kinds_beside)
+
     @property
     def path(self) -> LogPath:
         """Path of the file with the record batches."""

@@ -270,6 +270,10 @@ class TransactionsOfLog:
         log.is_whole &= not unread
         log.is_unread |= any(fault.error == "unreadable_file" for fault in unread)
 
+    def forget(self, of: TopicPartition) -> None:
+        """Drop the headers of a partition, which will be read again."""
+        self._logs.pop(of, None)
+
     def transactions(self, known: Iterable[CoordinatorTransaction]) -> Iterator[list[Transaction]]:
         """Return the transactions of each producer id; no headers can be added afterwards.
 
