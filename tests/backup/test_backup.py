@@ -24,7 +24,8 @@ from kraftlog.backup.backup_folder import RepositoryLockedError
 from kraftlog.disk.backup_path import BackupPath
 from kraftlog.disk.disk import use_disk
 from kraftlog.layout.discover import discover
-from kraftlog.topics import CLUSTER_METADATA
+from kraftlog.log_store.group_offsets import OffsetAndMetadata
+from kraftlog.topics import CLUSTER_METADATA, TopicPartition
 from kraftlog.transactions.cut import Cut
 from object_store import object_store
 
@@ -553,6 +554,54 @@ def test_an_object_store(repository: kraftlog.Repository, tmp_path: Path):
         assert (len(done.backups), done.objects, remote.names()) == (1, 0, [last.name])  # objects are young
         store.write(f"a/nightly/{remote.files(last.name)['objects'].to_pylist()[0][0]['name']}", b"short")
         assert [one.error for one in remote.verify()] == ["wrong_size"]
+
+
+def without_last_marker(log: Path) -> None:
+    """Truncate a log before its last batch, as a listing before the marker has it."""
+    with log.open("r+b") as file:
+        file.truncate(kraftlog.open(log).batches(["position"]).column("position").to_pylist()[-1])
+
+
+def test_a_transaction_that_is_open_while_a_topic_is_created(tmp_path: Path, repository: kraftlog.Repository):
+    """A backup with a partition that the earlier one lacks reads all headers; the next one needs what is open there."""
+    with kraftlog.LogStore(tmp_path / "log") as store:
+        store.create_topic("orders", 2)
+        producer = store.producer("tx")
+        producer.begin_transaction()
+        for partition in range(2):
+            producer.send("orders", value="order", partition=partition)
+        producer.flush()
+        repository.backup(tmp_path / "log")
+        store.create_topic("payments")
+        repository.backup(tmp_path / "log")
+        producer.commit_transaction()
+    without_last_marker(tmp_path / "log" / "orders-1" / f"{0:020d}.log")
+    manifest = repository.backup(tmp_path / "log")
+    assert [manifest.ends[TopicPartition("orders", number)] for number in range(2)] == [1, 1]
+
+
+def test_offsets_of_groups_are_not_after_the_cut(tmp_path: Path, repository: kraftlog.Repository):
+    """A group that reads ahead of a transaction's last marker may commit an offset which the cut does not reach."""
+    with kraftlog.LogStore(tmp_path / "log") as store:
+        store.create_topic("orders", 2)
+        with store.producer("tx").transaction() as producer:
+            for partition in range(2):
+                producer.send("orders", value="order", partition=partition)
+        with store.consumer("readers") as consumer:
+            consumer.assign([TopicPartition("orders", 0), TopicPartition("orders", 1)])
+            consumer.poll()
+            consumer.commit({TopicPartition("orders", at): OffsetAndMetadata(2 - at, "", 0) for at in range(2)})
+    without_last_marker(tmp_path / "log" / "orders-1" / f"{0:020d}.log")
+    manifest = repository.backup(tmp_path / "log")
+    assert [manifest.ends[TopicPartition("orders", number)] for number in range(2)] == [1, 1]
+    columns = ["topic", "partition", "offset", "leader_epoch"]
+    for name in (repository.path, f"{repository.path}@{manifest.name}"):
+        backup = kraftlog.open(name)
+        rows = backup.offsets(columns).to_pylist()
+        assert [tuple(row.values()) for row in rows] == [("orders", 0, 1, None), ("orders", 1, 1, 0)]
+        assert backup.lag(["current_offset", "lag"]).to_table().to_pylist() == [{"current_offset": 1, "lag": 0}] * 2
+    assert kraftlog.open(tmp_path / "log", cut="end").offsets(columns).to_pylist() == rows
+    assert kraftlog.open(tmp_path / "log").offsets(["offset"]).column("offset").to_pylist() == [2, 1]
 
 
 def test_backups_while_a_log_is_written(tmp_path: Path, repository: kraftlog.Repository):

@@ -269,7 +269,7 @@ class Capture:
 
     def _up_to_listing(self, now: _Partition, last: Segment) -> _Partition:
         """Return a partition that was listed again up to its end in the first listing, as far as the files tell."""
-        before = [one for one in now.segments if one.base_offset <= last.base_offset]
+        before = [one for one in now.segments if (one.base_offset or 0) <= (last.base_offset or 0)]
         if before and before[-1].path == last.path and not last.is_replaced_by(before[-1]):
             return replace(now, segments=[*before[:-1], last])
         self._is_later = True

@@ -8,7 +8,7 @@ key. A commit is transactional if its batch has a producer id, as for Kafka's co
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -16,12 +16,15 @@ import pyarrow.compute as pc
 
 from kraftlog._native.message import ZERO_UUID
 from kraftlog.codec.headers import timestamps
+from kraftlog.codec.options import NO_BOUND
 from kraftlog.last_by_key import numbers
 from kraftlog.stream import rows_of
+from kraftlog.topics import TopicPartition
 
 COMMITTED, PENDING = "committed", "pending"
 _NO_PRODUCER_ID = -1
 _NO_LEADER_EPOCH = -1
+
 _SORTED_BY = ("group", "key_topic", "key_partition", "is_pending", "offset")
 
 
@@ -39,6 +42,23 @@ def offset_columns(commits: pa.RecordBatch, arrow_schema: pa.Schema) -> pa.Recor
     rows = rows.take(pc.sort_indices(rows, [(name, "ascending") for name in _SORTED_BY]))
     columns = [_column(field.name, rows).cast(field.type) for field in arrow_schema]
     return rows_of([_whole(column) for column in columns], arrow_schema, rows.num_rows)
+
+
+def up_to(commits: pa.RecordBatch, ends: Mapping[TopicPartition, int]) -> pa.RecordBatch:
+    """Return commits with the end of a partition instead of an offset after it; its leader epoch is then unknown.
+
+    A log that was cut may end before an offset that a group has committed.
+    """
+    if not ends:
+        return commits
+    committed = numbers(commits, "value_offset")
+    sources = map(TopicPartition, *(commits.column(name).to_pylist() for name in ("key_topic", "key_partition")))
+    limits = np.array([ends.get(of, NO_BOUND) for of in sources], np.int64)
+    epochs = np.where(committed > limits, _NO_LEADER_EPOCH, numbers(commits, "leader_epoch"))
+    for name, values in (("value_offset", np.minimum(committed, limits)), ("leader_epoch", epochs)):
+        at = commits.schema.get_field_index(name)
+        commits = commits.set_column(at, commits.schema.field(at), pa.array(values, commits.schema.field(at).type))
+    return commits
 
 
 def topic_names(commits: pa.RecordBatch) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -86,6 +86,8 @@ class Discovery:
         From which they were listed; None for other files.
     cut : CutTime or None
         The cut that a path names, of a backup at a time.
+    ends_at_cut : mapping of TopicPartition to int
+        Where partitions end, of a log that was cut. Groups may have committed offsets after these.
     """
 
     segments: list[Segment] = field(default_factory=list)
@@ -97,6 +99,7 @@ class Discovery:
     faults: list[Fault] = field(default_factory=list)
     source: Source | None = None
     cut: CutTime | None = None
+    ends_at_cut: Mapping[TopicPartition, int] = field(default_factory=dict)
 
     def without(self, places: set[LogPath]) -> Discovery:
         """Return the discovery without some folders or log directories."""
@@ -132,6 +135,7 @@ class Discovery:
             faults=self.faults,
             source=self.source,
             cut=self.cut,
+            ends_at_cut=self.ends_at_cut,
         )
 
     def narrowed(self, is_wanted: IsWanted) -> Discovery:
@@ -209,8 +213,11 @@ def discover(
     if len(discovery.unread) == len(expanded) > 0 and not (tiers or has_folders):
         raise ValueError(_no_log(discovery.unread[0]))
     for backup in backups:
-        discovery.faults += read_manifest(backup.repository, backup.backup).faults
-        if backup.until is not None:
+        manifest = read_manifest(backup.repository, backup.backup)
+        discovery.faults += manifest.faults
+        if backup.until is None:
+            discovery.ends_at_cut = {**discovery.ends_at_cut, **manifest.ends}
+        else:
             discovery.cut = CutTime(Side.AT_OR_BEFORE, backup.until)
     if len(expanded) > 1:  # one path does not lead to a file twice
         discovery.segments = _unique(discovery.segments)

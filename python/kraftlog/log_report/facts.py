@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -149,7 +149,7 @@ def collect(
         if of in ends and of not in facts.waits:
             facts.waits[of] = f"{one.name}: {states.cause(ends[of])[0].text}"
     if CONSUMER_OFFSETS in log.topics:
-        facts.groups = _groups(segments, ends, found, states)
+        facts.groups = _groups(segments, ends, found, states, log.found.ends_at_cut)
     facts.cluster = cluster_facts(segments, found)
     facts.add_other(found)
     audit = Pass(OPTIONS)
@@ -208,11 +208,16 @@ def _hanging(facts: Facts, log: Log) -> None:
 
 
 def _groups(
-    segments: list[Segment], ends: dict[TopicPartition, PartitionEnds], faults: list[Fault], states: LogStates
+    segments: list[Segment],
+    ends: dict[TopicPartition, PartitionEnds],
+    faults: list[Fault],
+    states: LogStates,
+    ends_at_cut: Mapping[TopicPartition, int],
 ) -> GroupLags:
     lags = GroupLags()
     columns = ["group", "group_type", "state", "members"]
     lags.add_groups(Read.of_segments(TABLES["groups"], segments, columns, OPTIONS, faults).rows())
     wanted: pa.Schema = schema.LAG.select([*schema.LAG.shown, "log_start_offset", "sentence"])
-    lags.add_lags(lags_of_segments(segments, wanted, Pass(OPTIONS, faults), ends=ends, states=states))
+    read = Pass(OPTIONS, faults)
+    lags.add_lags(lags_of_segments(segments, wanted, read, ends=ends, states=states, ends_at_cut=ends_at_cut))
     return lags

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import NamedTuple
 
@@ -27,6 +27,7 @@ from kraftlog.tables.committed import CommittedEnds
 from kraftlog.tables.log import Log
 from kraftlog.tables.replica_table import PartitionReplicas, partition_replicas
 from kraftlog.tables.table import Replicas, TaskCut
+from kraftlog.topics import TopicPartition
 
 LOGGER = logging.getLogger("kraftlog.spark")
 DEFAULT_RANGE_BYTES = 128 << 20  # as Spark cuts files
@@ -44,10 +45,13 @@ class WholePartition:
     ----------
     segments, metadata_log : tuple of Segment
         As in a ``Discovery``; the metadata log is set if the table chooses among replicas.
+    ends_at_cut : mapping of TopicPartition to int
+        As in a ``Discovery``.
     """
 
     segments: tuple[Segment, ...]
     metadata_log: tuple[Segment, ...] = ()
+    ends_at_cut: Mapping[TopicPartition, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -109,7 +113,7 @@ def plan_parts(request: Request, fold: Fold = in_threads) -> list[Part]:
         options = request.interval.of_fold(request.options, table)
         files = _files(request, log, notes)
         metadata_log = files.metadata_log if table.replicas in (Replicas.CHOSEN_BY_TABLE, Replicas.COMPARED) else ()
-        parts.append(Part(WholePartition(tuple(files.segments), tuple(metadata_log)), options))
+        parts.append(Part(WholePartition(tuple(files.segments), tuple(metadata_log), files.ends_at_cut), options))
     elif table.cut is TaskCut.REPLICAS:
         options = request.interval.of_fold(request.options, table)
         for of_partition in partition_replicas(log.found, request.columns, Pass(faults=faults)):

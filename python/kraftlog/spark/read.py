@@ -101,7 +101,7 @@ def _read_partition(
         note_bad_messages(segments, Pass(part.options, faults, catalog=catalog_of(request.definitions)))
         yield from errors_table(faults, request.schema.names).to_batches()
     elif segments:
-        found = Discovery(segments=segments, metadata_log=list(work.metadata_log))
+        found = Discovery(segments=segments, metadata_log=list(work.metadata_log), ends_at_cut=work.ends_at_cut)
         yield from _scan(Log(found, catalog_of(request.definitions)), request, part, faults, notes)
 
 

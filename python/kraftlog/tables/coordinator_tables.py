@@ -17,7 +17,7 @@ from kraftlog.codec.options import NO_BOUND, READ_UNCOMMITTED, ReadOptions
 from kraftlog.coordinator.group_rows import group_columns
 from kraftlog.coordinator.groups import Groups
 from kraftlog.coordinator.members import Names
-from kraftlog.coordinator.offset_columns import groups_with_offsets, offset_columns, topic_names
+from kraftlog.coordinator.offset_columns import groups_with_offsets, offset_columns, topic_names, up_to
 from kraftlog.coordinator.transactional_ids import TRANSACTION_LOG, transactional_id_columns
 from kraftlog.disk.run_ahead import run_ahead
 from kraftlog.errors import Fault
@@ -46,7 +46,7 @@ def offset_rows(read: Read) -> Iterator[pa.RecordBatch]:
     """Return the table ``offsets``, a record batch for each partition of ``__consumer_offsets``."""
     for group in partitions_of_topic(read.segments, CONSUMER_OFFSETS):
         last = _taken(commit_records(), group, read)
-        rows = offset_columns(last.typed(OFFSET_COMMIT), read.schema)
+        rows = offset_columns(up_to(last.typed(OFFSET_COMMIT), read.files.ends_at_cut), read.schema)
         if rows is not None:
             yield rows
 

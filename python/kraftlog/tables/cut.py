@@ -209,7 +209,7 @@ def files_at(found: Discovery, cut: Cut, faults: Iterable[Fault] = ()) -> Discov
 
     after = [fault for fault in faults if not is_read(fault)]
     notes, every = [*found.notes, *cut.notes()], [*found.faults, *after]
-    return replace(found, segments=segments, notes=notes, faults=every, source=None)
+    return replace(found, segments=segments, notes=notes, faults=every, source=None, ends_at_cut=cut.ends)
 
 
 def _segments_at(group: list[Segment], end_offset: int) -> list[Segment]:

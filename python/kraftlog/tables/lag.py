@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ from kraftlog import schema
 from kraftlog.coordinator.assigned_partitions import AssignedPartition, assigned_partitions
 from kraftlog.coordinator.groups import Groups
 from kraftlog.coordinator.members import Names
-from kraftlog.coordinator.offset_columns import COMMITTED, offset_columns
+from kraftlog.coordinator.offset_columns import COMMITTED, offset_columns, up_to
 from kraftlog.errors import error_from_fault
 from kraftlog.layout.segment import Segment
 from kraftlog.read.log_pass import Pass
@@ -63,7 +64,8 @@ def lag_rows(read: Read) -> Iterator[pa.RecordBatch]:
 
     says_why = not _OF_CAUSES.isdisjoint(read.schema.names)
     states = LogStates(lines, read.files, whole) if says_why else None
-    yield from lags_of_segments(segments, read.schema, whole, takes=takes, states=states)
+    at_cut = read.files.ends_at_cut
+    yield from lags_of_segments(segments, read.schema, whole, takes=takes, states=states, ends_at_cut=at_cut)
 
 
 def lags_of_segments(
@@ -73,6 +75,7 @@ def lags_of_segments(
     ends: dict[TopicPartition, PartitionEnds] | None = None,
     takes: Takes | None = None,
     states: LogStates | None = None,
+    ends_at_cut: Mapping[TopicPartition, int] = MappingProxyType({}),
 ) -> Iterator[pa.RecordBatch]:
     """Return the table lag, a record batch for each partition of ``__consumer_offsets``.
 
@@ -91,11 +94,13 @@ def lags_of_segments(
         Whether a group is wanted in a topic; by default all are.
     states : LogStates, optional
         Says why a group waits; the columns ``cause`` and ``sentence`` are null without it.
+    ends_at_cut : mapping of TopicPartition to int
+        As in a ``Discovery``.
     """
     logs = {group[0].topic_partition: group for group in live_logs(segments)}
     ends = {} if ends is None else ends
     faults, known = read.faults, len(read.faults)
-    for places in group_places(segments, takes, read):
+    for places in group_places(segments, takes, read, ends_at_cut):
         rows = []
         for place, group in places:
             of = TopicPartition(place.topic or "", place.partition)
@@ -114,11 +119,11 @@ def lags_of_segments(
 
 
 def group_places(
-    segments: list[Segment], takes: Takes | None, read: Pass
+    segments: list[Segment], takes: Takes | None, read: Pass, ends_at_cut: Mapping[TopicPartition, int]
 ) -> Iterator[list[tuple[GroupPlace, GroupState]]]:
     """Return the partitions that groups have committed or that members have, by partition of ``__consumer_offsets``."""
     found, names = commits_and_groups(segments, read)
-    columns = [offset_columns(commits, _OFFSETS) for commits, _ in found]
+    columns = [offset_columns(up_to(commits, ends_at_cut), _OFFSETS) for commits, _ in found]
     rows = [[] if one is None else one.to_pylist() for one in columns]
     newest = max((row["commit_timestamp_ms"] for some in rows for row in some), default=None)
     for commits_of_one, (_, groups) in zip(rows, found, strict=True):

@@ -79,7 +79,7 @@ def _of_groups(
 ) -> Iterator[dict[str, Any]]:
     coordinators = coordinator_segments(files, whole, CONSUMER_OFFSETS)
     is_whole = any(of.topic == CONSUMER_OFFSETS for of in ends)
-    for places in group_places(coordinators, takes, whole):
+    for places in group_places(coordinators, takes, whole, files.ends_at_cut):
         for place, group in places:
             of = TopicPartition(place.topic or place.topic_id or "", place.partition)
             if of in ends or is_whole:
