@@ -23,8 +23,9 @@ from call_sites import call_site
 from faults import Fault
 from nodes import File, Folder, Node, Write, applied, closed, dependencies
 
+from kraftlog.disk.backup_path import BackupPath
 from kraftlog.disk.disk import Disk
-from kraftlog.disk.entries import Entry
+from kraftlog.disk.entries import Entry, FileState
 from kraftlog.disk.local_file import ShortReadError
 from kraftlog.disk.writing import FileId, WritableFile
 from kraftlog.types import Buffer
@@ -234,11 +235,15 @@ class SimDisk(Disk):
 
     def entries(self, folder: Path) -> list[Entry]:  # type: ignore[override]
         """Return the entries of a folder, sorted by name."""
+        if isinstance(folder, BackupPath):
+            return super().entries(folder)
         _, node = self._folder(folder)
         return [self._entry(name, node.view[name]) for name in sorted(node.view)]
 
     def entry(self, path: Path) -> Entry | None:  # type: ignore[override]
         """Return what is at a path; None when nothing is there."""
+        if isinstance(path, BackupPath):
+            return super().entry(path)
         try:
             number = self._find(path)
         except NotADirectoryError:
@@ -249,8 +254,15 @@ class SimDisk(Disk):
         node = self.nodes[number]
         return _file_entry(name, len(node.view)) if isinstance(node, File) else _folder_entry(name)
 
+    def state(self, path: Path) -> FileState | None:  # type: ignore[override]
+        """Return what changes when a file changes, but its time: this disk has none."""
+        entry = self.entry(path)
+        return None if entry is None else FileState(entry.size or 0, None, *self.file_id(path))
+
     def open(self, path: Path, size: int | None = None) -> SimReadFile:  # type: ignore[override]
         """Open a file for reading."""
+        if isinstance(path, BackupPath):
+            return super().open(path, size)  # type: ignore[return-value]
         number = self._at(path)
         self._step("open", path)
         return SimReadFile(self, path, number, size)

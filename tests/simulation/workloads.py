@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from backup_workload import BackupWorkload
 from compact_workload import CompactWorkload
 from metadata_workload import MetadataWorkload
 from partition_workload import PartitionWorkload
@@ -22,4 +23,5 @@ WORKLOADS = (
     lambda: StoreWorkload(1),
     lambda: StoreWorkload(2),
     lambda: CompactWorkload(),
+    lambda: BackupWorkload(),
 )

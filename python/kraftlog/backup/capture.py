@@ -22,7 +22,7 @@ from kraftlog.disk.disk import disk
 from kraftlog.disk.in_order import in_order
 from kraftlog.disk.remote_path import LogPath, StorageOptions
 from kraftlog.errors import CorruptRecordError, Fault, RecordError
-from kraftlog.layout.backups import Manifest, SourceDirectory, backup_name, backup_names
+from kraftlog.layout.backups import Manifest, SourceDirectory, backup_name
 from kraftlog.layout.checkpoints import (
     CLEAN_SHUTDOWN,
     CLEANER_OFFSETS,
@@ -49,6 +49,7 @@ from kraftlog.tables.transactions import (
     transactional_commits,
 )
 from kraftlog.tables.unread_files import note_unreadable
+from kraftlog.times import milliseconds
 from kraftlog.topics import CLUSTER_METADATA, CONSUMER_OFFSETS, TRANSACTION_STATE, TopicPartition
 from kraftlog.transactions.cut import Cut
 from kraftlog.transactions.transaction import CoordinatorTransaction
@@ -204,12 +205,9 @@ class Capture:
         return manifest
 
     def _name(self, repository: BackupFolder) -> str:
-        """Return the name of the backup: its time, or the next free one."""
-        taken = self.taken_ms
-        there = set(backup_names(repository.path))
-        while (name := backup_name(taken)) in there:
-            taken += 1
-        return name
+        """Return the name of the backup: its time, or one after that of the last backup if a clock was set back."""
+        last = repository.names()[-1:]
+        return backup_name(max([self.taken_ms, *(milliseconds(name) + 1 for name in last)]))
 
     def _cut(self, partitions: list[_Partition], base: _Base, notes: list[str]) -> Cut:
         """Return the greatest cut of the stored logs; what it cannot know is noted.

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from kraftlog.backup.backup_folder import RUNNING, BackupFolder, Writer
 from kraftlog.disk.backup_files import files_path
@@ -84,12 +85,13 @@ def prune(
         held = _running(writer, grace_seconds) & set(there)
         for name in {*left, *held}:
             needed |= repository.objects(name).keys()
-        done = Prune()
-        for name in removed:
-            if name not in held:
-                _remove(manifest_path(repository.path, name))
-                _remove(files_path(repository.path, name))
-                done.backups.append(name)
+        done = Prune([name for name in removed if name not in held])
+        for name in done.backups:
+            _remove(manifest_path(repository.path, name))
+        if done.backups and isinstance(repository.path, Path):  # after a crash no manifest is there without its objects
+            disk().sync_folder(repository.path / BACKUPS)
+        for name in done.backups:
+            _remove(files_path(repository.path, name))
         _remove_unlisted(repository)
         now_ns = time.time_ns()
         for name, entry in sorted(repository.listing().items()):
