@@ -37,6 +37,9 @@ class ObjectStore:
     fault : callable or None
         Returns what goes wrong with a request for bytes, by its key: ``503``, ``cut`` (the connection is lost after a
         few bytes), ``short`` (an answer of a few bytes), or None.
+    change_fault : callable or None
+        Returns what goes wrong with a request that writes or deletes, by its key: ``503``, ``lost`` (the connection is
+        lost when it is done, before the answer), or None.
     """
 
     def __init__(self) -> None:
@@ -44,6 +47,7 @@ class ObjectStore:
         self.broken: str | None = None
         self.latency = 0.0
         self.fault: Callable[[str], str | None] | None = None
+        self.change_fault: Callable[[str], str | None] | None = None
         self._lock = threading.Lock()
         self._application = create_backend_app("s3")  # that of a host is looked for at each request
         self._objects = get_backend("s3")[DEFAULT_ACCOUNT_ID]["aws"]
@@ -73,8 +77,17 @@ class ObjectStore:
             length = str(size) if fault == "cut" else "3"
             start_response("206 Partial Content", [("Content-Length", length), ("Connection", "close")])
             return [b"abc"]
+        change = self.change_fault(key) if self.change_fault is not None and method not in ("GET", "HEAD") else None
+        if change == "503":
+            environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+            start_response("503 Slow Down", [("Content-Length", "0")])
+            return [b""]
         with self._lock:  # moto answers one request at a time
-            return list(self._application(environ, start_response))
+            answer = list(self._application(environ, (lambda *_: None) if change == "lost" else start_response))
+        if change == "lost":
+            start_response("200 OK", [("Content-Length", "1"), ("Connection", "close")])
+            return [b""]
+        return answer
 
     def forget(self) -> None:
         """Begin to remember anew."""

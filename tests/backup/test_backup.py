@@ -580,6 +580,54 @@ def test_a_transaction_that_is_open_while_a_topic_is_created(tmp_path: Path, rep
     assert [manifest.ends[TopicPartition("orders", number)] for number in range(2)] == [1, 1]
 
 
+def test_an_object_store_that_fails(tmp_path: Path):
+    """Each listed backup is whole after each failure, also if an older one has the objects that are written again."""
+    log = GrowingPartition(tmp_path / "log")
+    dice = random.Random(1)
+    with object_store() as store:
+        remote = kraftlog.Repository("s3://bucket/nightly", store.options)
+        failed = 0
+        for number in range(5):
+            log.append(5)
+            if number == 1:
+                log.roll()
+            segment, data = log.segment, log.segment.read_bytes()
+            if number == 3:  # the newest backup does not have what older ones have
+                segment.write_bytes(b"")
+            store.change_fault = lambda key: dice.choice(("503", "lost")) if dice.random() < 0.3 else None
+            store.fault = lambda key: dice.choice(("503", "cut")) if dice.random() < 0.3 else None
+            try:
+                remote.backup(tmp_path / "log", keep=dice.choice((None, 2)), workers=1)
+            except OSError:
+                failed += 1
+            store.change_fault = store.fault = None
+            segment.write_bytes(data)
+            assert not remote.names() or remote.verify(data=True) == []
+        manifest = remote.backup(tmp_path / "log")
+        assert (remote.verify(data=True), manifest.faults) == ([], ())
+        found = kraftlog.open(f"s3://bucket/nightly@{manifest.name}", storage_options=store.options)
+        assert rows(found, LEVELS[1]).equals(rows(kraftlog.open(tmp_path / "log"), LEVELS[1]))
+        assert failed < 5
+
+
+def test_an_upload_that_ends_early_changes_no_older_object(tmp_path: Path):
+    """An object store shows what was written when a stream is dropped; the name is that of an object which is whole."""
+    log = GrowingPartition(tmp_path / "log")
+    log.append(5)
+    data = log.segment.read_bytes()
+    with object_store() as store:
+        remote = kraftlog.Repository("s3://bucket/nightly", store.options)
+        first = remote.backup(tmp_path / "log")
+        log.segment.write_bytes(b"")
+        remote.backup(tmp_path / "log")
+        log.segment.write_bytes(data)
+        store.forget()
+        remote.backup(tmp_path / "log")
+        (one,) = remote.files(first.name)["objects"].to_pylist()[0]
+        assert [method for method, key, _ in store.requests if key.endswith(one["name"])] == ["HEAD"]
+        assert remote.verify(data=True) == []
+
+
 def test_offsets_of_groups_are_not_after_the_cut(tmp_path: Path, repository: kraftlog.Repository):
     """A group that reads ahead of a transaction's last marker may commit an offset which the cut does not reach."""
     with kraftlog.LogStore(tmp_path / "log") as store:

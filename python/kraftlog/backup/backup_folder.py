@@ -7,6 +7,7 @@ import json
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -161,10 +162,10 @@ class BackupFolder:
             When another process holds a local repository.
         """
         if isinstance(self.path, RemotePath):
-            mark = self.path / RUNNING / f"{uuid.uuid4().hex}.json"
-            self.write(mark, json.dumps({"backups": self.names()}).encode())
+            mark, backups = self.path / RUNNING / f"{uuid.uuid4().hex}.json", self.names()
+            self.write(mark, json.dumps({"backups": backups}).encode())
             try:
-                yield Writer(self, mark)
+                yield Writer(self, mark, backups)
             finally:
                 with suppress(OSError):
                     disk().remove(mark)
@@ -205,11 +206,14 @@ class Writer:
     folder : BackupFolder
     mark : RemotePath, optional
         What tells others in an object store that it is writing.
+    backups : iterable of str
+        Those of which ``prune`` leaves the objects as long as the mark is there.
     """
 
-    def __init__(self, folder: BackupFolder, mark: RemotePath | None = None) -> None:
+    def __init__(self, folder: BackupFolder, mark: RemotePath | None = None, backups: Iterable[str] = ()) -> None:
         self.folder = folder
         self.mark = mark
+        self._backups = list(backups)
         self._unsynced: list[Path] = []
         self._folders: set[Path] = set()
 
@@ -235,10 +239,20 @@ class Writer:
         disk().rename(temporary.path, target)
 
     def put(self, name: str, pieces: Callable[[], Iterable[Buffer]]) -> None:
-        """Write an object to an object store."""
+        """Write an object to an object store, unless a backup has it: an upload that fails may replace it by less."""
         path = self.folder.object_path(name)
         assert isinstance(path, RemotePath)
-        disk().put(path, pieces)
+        if disk().entry(path) is None or name not in self._needed:
+            disk().put(path, pieces)
+
+    @cached_property
+    def _needed(self) -> set[str]:
+        """The objects of these backups."""
+        needed = set[str]()
+        for name in self._backups:
+            with suppress(OSError, KraftlogError):  # verify says so
+                needed |= self.folder.objects(name).keys()
+        return needed
 
     def link(self, source: Path, name: str) -> None:
         """Store a file as a hard link.
