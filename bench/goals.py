@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rich.table import Table
 
+import backing_up
 import bare_codecs
 import cleaning
 import corpus
@@ -212,6 +213,8 @@ RATES = [
     RateGoal("zeros behind a batch, MB/s (64 MiB in 10 ms)", "growth", growing.AT_ONCE, 6711, (growing.ZEROS,)),
     RateGoal("boundary scan, M records/s, 100 B", "boundaries", tx.BOUNDARIES, 80, ("v100_b8", "v100_b64")),
     RatioGoal("extract, to cp and sync", "extract", extracting.EXTRACT, extracting.CP, 0.8, PLAIN),
+    RatioGoal("a first backup, to cp and sync", "backup", backing_up.FIRST, backing_up.CP, 0.8, ("",)),
+    RatioGoal("a backup with 1 % new, x the first", "backup", backing_up.LATER, backing_up.FIRST_OF_MANY, 50, ("",)),
     RateGoal("a rare text found in a file, MB/s", "grep", searching.GREP, 1000, PLAIN),
     RateGoal("plan_batches, M sizes/s", "plan", tx.PLAN, 200, ("",)),
     # what Kafka does on the machine that the goals are stated for: 14.3 M metadata records/s, 9 M commits/s, and

@@ -16,6 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 from rich.console import Console
 
+import backing_up
 import cleaning
 import corpus
 import following
@@ -45,6 +46,7 @@ ALONE = {  # on no log
     "plan": lambda megabytes, _: transactional.plan(megabytes),
     "store": stores.store,
     "clean": lambda megabytes, _: cleaning.clean(megabytes),
+    "backup": lambda megabytes, _: backing_up.backup(megabytes),
     "last": lambda megabytes, _: following.last(megabytes),
     "tier": lambda megabytes, _: tiers.tier(megabytes),
     "objects": lambda megabytes, _: objects.objects(megabytes),
