@@ -19,7 +19,7 @@ import pytest
 import kraftlog
 from faulty_disk import FaultyDisk, no_space, only, since
 from golden_files import GOLDEN
-from growing_log import GrowingPartition
+from growing_log import PLAIN, GrowingPartition
 from kraftlog.backup.backup_folder import RepositoryLockedError
 from kraftlog.disk.backup_path import BackupPath
 from kraftlog.disk.disk import use_disk
@@ -295,8 +295,10 @@ def test_files_that_a_broker_removes_before_they_are_stored(tmp_path: Path, chan
         source = tmp_path / f"log-{at}"
         log, other = GrowingPartition(source), GrowingPartition(source, "payments")
         other.append(2)
-        for _ in range(4):
-            log.append(5)
+        for number in range(4):
+            log.append(5, PLAIN if number else 7)
+            if number == 2:
+                log.commit(7)
             log.roll()
         log.append(4)
         before = read(source)
@@ -307,6 +309,7 @@ def test_files_that_a_broker_removes_before_they_are_stored(tmp_path: Path, chan
         is_changed = disk.opened >= at
         found = read(repository.path)
         assert (manifest.faults, found in (before, read(source))) == ((), True)
+        assert manifest.open_from == {}
         seen.add(before == found)
         deleted = ("orders-0: was deleted before it was stored",) if change is delete and before != found else ()
         assert manifest.notes == deleted

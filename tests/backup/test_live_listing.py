@@ -19,7 +19,7 @@ from kraftlog.log_store import cluster
 from standing_clock import StandingClock
 
 Sampled = Callable[[Iterable[Any], int], list[Any]]
-CASES = 20
+CASES = 12
 EARLIER = 1  # transactions before the first moment
 
 
@@ -126,22 +126,32 @@ def check_whole(path: str, completed: int) -> None:
     assert [code for code in log.findings(["code"]).column("code").to_pylist() if "torn" in code] == []
 
 
-def test_a_transaction_that_begins_and_ends_while_files_are_listed(tmp_path: Path, film: Film, sampled: Sampled):
-    """Between two listings there may be any writes; a partition may be listed before its first record."""
+def check_backups(film: Film, folder: Path, moments: list[int]) -> None:
+    """Take a backup of a cluster that moves on at each listing, and another one at its end."""
+    source, repository = Source(film, folder / "log"), kraftlog.Repository(folder / "backups")
+    source.moments = iter(moments)
+    with use_disk(source):
+        first = repository.backup(source.folder, workers=1)
+        check_whole(f"{repository.path}@{first.name}", film.completed[moments[0]])
+        source.show(len(film.sizes) - 1)
+        second = repository.backup(source.folder, workers=1)
+    check_whole(f"{repository.path}@{second.name}", EARLIER + 2)
+
+
+def test_transactions_that_begin_and_end_between_two_listings(tmp_path: Path, film: Film):
+    """A partition is listed before their first record, and another one after their markers."""
+    listings, end = listings_of_a_backup(film, tmp_path), len(film.sizes) - 1
+    partitions = len(film.sizes[0])
+    for at in range(1, 2 * partitions + 2):  # all of them are listed by then
+        check_backups(film, tmp_path / f"{at}", [0] * at + [end] * (listings - at))
+
+
+def test_a_listing_between_any_two_writes(tmp_path: Path, film: Film, sampled: Sampled):
     listings = listings_of_a_backup(film, tmp_path)
-    last = film.completed.index(EARLIER + 1)
-    pairs = combinations(range(last + 1), 2)
+    pairs = combinations(range(len(film.sizes)), 2)
     cases = [[before] * at + [after] * (listings - at) for before, after in pairs for at in range(1, listings)]
     for number, moments in enumerate(sampled(cases, CASES)):
-        source = Source(film, tmp_path / f"log-{number}")
-        repository = kraftlog.Repository(tmp_path / f"backups-{number}")
-        source.moments = iter(moments)
-        with use_disk(source):
-            first = repository.backup(source.folder, workers=1)
-            check_whole(f"{repository.path}@{first.name}", film.completed[moments[0]])
-            source.show(len(film.sizes) - 1)
-            second = repository.backup(source.folder, workers=1)
-        check_whole(f"{repository.path}@{second.name}", EARLIER + 2)
+        check_backups(film, tmp_path / f"{number}", moments)
 
 
 def test_transactions_that_end_while_the_files_of_several_backups_are_listed(
@@ -150,8 +160,7 @@ def test_transactions_that_end_while_the_files_of_several_backups_are_listed(
     listings = listings_of_a_backup(film, tmp_path)
     for seed in sampled(range(500), CASES):
         dice = Random(seed)
-        source = Source(film, tmp_path / f"log-{seed}")
-        repository = kraftlog.Repository(tmp_path / f"backups-{seed}")
+        source, repository = Source(film, tmp_path / f"log-{seed}"), kraftlog.Repository(tmp_path / f"backups-{seed}")
         moments = sorted(dice.randrange(len(film.sizes)) for _ in range(3 * listings))
         source.moments = iter(moments)
         with use_disk(source):
