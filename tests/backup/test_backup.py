@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 import kraftlog
-from faulty_disk import FaultyDisk, no_space, only, since
+from faulty_disk import FaultyDisk, io_error, no_space, only, since
 from golden_files import GOLDEN
 from growing_log import PLAIN, GrowingPartition
 from kraftlog.backup.backup_folder import RepositoryLockedError
@@ -476,6 +476,16 @@ def test_a_backup_or_prune_that_ends_at_any_step_leaves_whole_backups(tmp_path: 
         ]
         assert [path.name for path in left] == ["lock"]
         shutil.rmtree(target)
+
+
+@pytest.mark.parametrize("sync", ["sync_file", "sync_folder"])
+def test_a_sync_that_fails_in_a_thread(tmp_path: Path, repository: kraftlog.Repository, sync: str):
+    GrowingPartition(tmp_path / "log").append(5)
+    failing = FaultyDisk(lambda step: io_error() if step.name == sync and "orders-0" in str(step.path) else None)
+    with use_disk(failing), pytest.raises(OSError, match="Input/output error"):
+        repository.backup(tmp_path / "log", workers=2)
+    assert repository.names() == []
+    assert repository.backup(tmp_path / "log").faults == ()
 
 
 class Killed(BaseException):

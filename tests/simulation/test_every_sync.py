@@ -24,9 +24,8 @@ NAMES = {make().name: make for make in WORKLOADS}
 NOTICED = {
     "backup/backup_folder.py BackupFolder.write: disk().make_folder(path.parent)": "BackupWorkload",
     "backup/backup_folder.py Writer.keep: disk().sync_file(temporary.path)": "BackupWorkload",
-    "backup/backup_folder.py Writer.settle: disk().sync_file(path)": "BackupWorkload",
-    "backup/backup_folder.py Writer.settle: disk().sync_folder(folder)": "BackupWorkload",
-    "backup/backup_folder.py Writer.temporary: disk().make_folder(path)": "BackupWorkload",
+    "backup/backup_folder.py BackupFolder.writer: disk().make_folder(self.path)": "BackupWorkload",
+    "backup/backup_folder.py Writer._begin: sync(path)": "BackupWorkload",
     "backup/prune.py prune: disk().sync_folder(repository.path / BACKUPS)": "BackupWorkload",
     "disk/durable.py _renamed_file: file.sync()": "MetadataWorkload(commit)",
     "disk/durable.py delete_file: disk().sync_folder(path.parent)": "PartitionWorkload(batch, no recovery point)",
@@ -60,8 +59,8 @@ NOTICED = {
     "write/replaced_segments.py replace_segments: disk().sync_folder(folder)": "CompactWorkload",
 }
 NOT_NOTICED = {
-    "backup/backup_folder.py BackupFolder.writer: disk().make_folder(self.path)": "the file that makes a folder a"
-    " repository, which is written before, makes it durable as well",
+    "backup/backup_folder.py Writer._make_folder: disk().make_folder(path.parent)": "the folder of manifests, which is"
+    " next to it, makes it durable as well",
     "log_store/staging.py _PartitionFiles.finish: disk().sync_file(path)": "the commit syncs the file as well, but not"
     " what another machine has in memory, where the task may have run",
     "log_store/store.py LogStore.__init__: disk().make_folder(self.path)": "the metadata log makes it durable as well",

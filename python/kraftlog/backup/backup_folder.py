@@ -6,6 +6,7 @@ import hashlib
 import json
 import uuid
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
@@ -36,6 +37,7 @@ from kraftlog.types import Buffer
 PARTITIONS = "partitions"
 LOCK = "lock"
 RUNNING = "running"  # marks of backups that are being taken
+SYNCS_AT_ONCE = 8  # a file system does some of them together
 
 
 class RepositoryLockedError(KraftlogError, OSError, kafka_error="KAFKA_STORAGE_ERROR"):
@@ -153,8 +155,13 @@ class BackupFolder:
             write_file(path, data)
 
     @contextmanager
-    def writer(self) -> Iterator[Writer]:
+    def writer(self, workers: int = 1) -> Iterator[Writer]:
         """Hold the repository for writing objects and manifests.
+
+        Parameters
+        ----------
+        workers : int
+            With several, files are synced while others are written.
 
         Raises
         ------
@@ -176,7 +183,12 @@ class BackupFolder:
         except BlockingIOError:
             raise RepositoryLockedError(f"{self.path}: another process is writing a backup, or prunes") from None
         with lock:
-            yield Writer(self)
+            threads = ThreadPoolExecutor(SYNCS_AT_ONCE) if workers > 1 else None
+            try:
+                yield Writer(self, threads=threads)
+            finally:
+                if threads is not None:
+                    threads.shutdown(cancel_futures=True)
 
     def listing(self) -> dict[str, Entry]:
         """Return the objects that are there, by name."""
@@ -208,13 +220,22 @@ class Writer:
         What tells others in an object store that it is writing.
     backups : iterable of str
         Those of which ``prune`` leaves the objects as long as the mark is there.
+    threads : Executor, optional
+        Syncs files of a local repository while others are written.
     """
 
-    def __init__(self, folder: BackupFolder, mark: RemotePath | None = None, backups: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        folder: BackupFolder,
+        mark: RemotePath | None = None,
+        backups: Iterable[str] = (),
+        threads: Executor | None = None,
+    ) -> None:
         self.folder = folder
         self.mark = mark
         self._backups = list(backups)
-        self._unsynced: list[Path] = []
+        self._threads = threads
+        self._syncs: list[Future[None]] = []
         self._folders: set[Path] = set()
 
     def temporary(self, folder_name: str) -> Temporary | None:
@@ -223,8 +244,7 @@ class Writer:
         if isinstance(path, RemotePath):
             return None
         if path not in self._folders:
-            disk().make_folder(path)
-            self._folders.add(path)
+            self._make_folder(path)
         return Temporary(path / f"{uuid.uuid4().hex}{UNFINISHED}")
 
     def keep(self, temporary: Temporary, name: str) -> None:
@@ -234,9 +254,10 @@ class Writer:
         temporary.file.close()
         if disk().entry(target) is not None:  # an older backup may have it: it must not be replaced by unsynced bytes
             disk().sync_file(temporary.path)
+            disk().rename(temporary.path, target)
         else:
-            self._unsynced.append(target)
-        disk().rename(temporary.path, target)
+            disk().rename(temporary.path, target)
+            self._begin(disk().sync_file, target)
 
     def put(self, name: str, pieces: Callable[[], Iterable[Buffer]]) -> None:
         """Write an object to an object store, unless a backup has it: an upload that fails may replace it by less."""
@@ -264,8 +285,7 @@ class Writer:
         """
         target = self.folder.object_path(name)
         assert isinstance(target, Path)
-        disk().make_folder(target.parent)
-        self._folders.add(target.parent)
+        self._make_folder(target.parent)
         temporary = target.with_name(f"{uuid.uuid4().hex}{UNFINISHED}")
         disk().link(source, temporary)
         disk().sync_file(temporary)
@@ -273,11 +293,26 @@ class Writer:
 
     def settle(self) -> None:
         """Wait until all objects are on disk."""
-        for path in self._unsynced:
-            disk().sync_file(path)
         for folder in sorted(self._folders):
-            disk().sync_folder(folder)
-        self._unsynced.clear()
+            self._begin(disk().sync_folder, folder)
+        for one in self._syncs:
+            one.result()
+        self._syncs.clear()
+
+    def _begin(self, sync: Callable[[Path], None], path: Path) -> None:
+        """Sync a file or folder: it is on disk after ``settle``."""
+        if self._threads is None:
+            sync(path)
+        else:
+            self._syncs.append(self._threads.submit(sync, path))
+
+    def _make_folder(self, path: Path) -> None:
+        """Make the folder of a partition; its name is on disk after ``settle``."""
+        if path.parent not in self._folders:
+            disk().make_folder(path.parent)
+        with suppress(FileExistsError):
+            disk().make_new_folder(path)
+        self._folders |= {path, path.parent}
 
     def publish(self, manifest: Manifest, files: bytes) -> None:
         """Write the list of files, and then the manifest, from which on the backup is listed."""

@@ -148,7 +148,7 @@ class Repository:
         if isinstance(self.path, Path):
             refuse_inside(self.path, capture.folders, is_folder=True)
         self._folder.create()
-        with self._folder.writer() as writer:
+        with self._folder.writer(workers) as writer:
             manifest = capture.run(writer)
         if keep is not None:
             prune(self._folder, keep=keep)

@@ -24,7 +24,7 @@ from kraftlog.read.segment_end import end_fault
 from kraftlog.read.segment_reader import located
 from kraftlog.types import Buffer
 
-WINDOW_BYTES = 4 << 20
+WINDOW_BYTES = 1 << 20  # stays in a cache while it is summed and written
 HEADERS_AT_ONCE = 1 << 12
 
 Object = dict[str, Any]
@@ -256,19 +256,22 @@ class _Run:
         }
 
 
-def windows(file: ReadableFile, start: int, end: int) -> Iterator[bytes]:
-    """Return the bytes [start, end) of a file in windows.
+def windows(file: ReadableFile, start: int, end: int) -> Iterator[memoryview]:
+    """Return the bytes [start, end) of a file in windows, each of which is overwritten by the next one.
 
     Raises
     ------
     InputError
         When they cannot be read.
     """
+    window = memoryview(bytearray(min(WINDOW_BYTES, max(end - start, 0))))
     for at in range(start, end, WINDOW_BYTES):
+        data = window[: end - at]
         try:
-            yield file.read(at, min(at + WINDOW_BYTES, end))
+            file.read_into(data, at)
         except OSError as error:
             raise InputError(error, at) from error
+        yield data
 
 
 def _same(file: ReadableFile, run: _Run) -> Iterator[Buffer]:
