@@ -20,6 +20,7 @@ import kraftlog
 from faulty_disk import FaultyDisk, io_error, no_space, only, since
 from golden_files import GOLDEN
 from growing_log import PLAIN, GrowingPartition
+from kraftlog.backup import stored_segment
 from kraftlog.backup.backup_folder import RepositoryLockedError
 from kraftlog.disk.backup_path import BackupPath
 from kraftlog.disk.disk import use_disk
@@ -156,6 +157,19 @@ def test_only_new_batches_of_the_last_segment_are_stored(tmp_path: Path, reposit
     assert [name[:20] for name in names] == [f"{offset:020d}" for offset in (0, 20, 23)]
     for name in names:  # each is a valid segment by itself
         assert len(kraftlog.open(tmp_path / "nightly/partitions/orders-0" / name).batches()) == 1
+
+
+def test_a_segment_that_is_larger_than_a_window(
+    tmp_path: Path, repository: kraftlog.Repository, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(stored_segment, "WINDOW_BYTES", 50)
+    log = GrowingPartition(tmp_path / "log")
+    log.append(20)
+    assert log.segment.stat().st_size % 50
+    repository.backup(tmp_path / "log")
+    (stored,) = (tmp_path / "nightly/partitions/orders-0").iterdir()
+    assert stored.read_bytes() == log.segment.read_bytes()
+    assert repository.verify(data=True) == []
 
 
 def test_unchanged_files_are_not_read(tmp_path: Path, repository: kraftlog.Repository):
@@ -591,6 +605,24 @@ def test_a_transaction_that_is_open_while_a_topic_is_created(tmp_path: Path, rep
     without_last_marker(tmp_path / "log" / "orders-1" / f"{0:020d}.log")
     manifest = repository.backup(tmp_path / "log")
     assert [manifest.ends[TopicPartition("orders", number)] for number in range(2)] == [1, 1]
+
+
+def test_requests_for_the_listing_of_a_repository(tmp_path: Path):
+    """An answer has a thousand objects, so that a hundred thousand take some seconds at 50 ms a request."""
+    log = GrowingPartition(tmp_path / "log")
+    log.append(5)
+    with object_store() as store:
+        remote = kraftlog.Repository("s3://bucket/nightly", store.options)
+        remote.backup(tmp_path / "log")
+        for number in range(5000):
+            store.write(f"nightly/partitions/t-{number % 40}/{number:020d}-0.log", b"0")
+        store.forget()
+        assert remote.verify() == []
+        assert store.listings() <= 5 + 2
+        assert len(store.requests) <= 5 + 8
+        store.forget()
+        remote.backup(tmp_path / "log")
+        assert not any("partitions" in key for _, key, _ in store.requests)  # no object is listed
 
 
 def test_an_object_store_that_fails(tmp_path: Path):
