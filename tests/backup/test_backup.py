@@ -413,8 +413,11 @@ def test_prune_keeps_what_other_backups_need(tmp_path: Path, repository: kraftlo
     done = repository.prune(names=[names[1]])
     assert (done.backups, done.objects) == ([names[1]], 0)
     assert repository.verify(data=True) == []
+    stored = tmp_path / "nightly/partitions/orders-0"
+    before = sum(path.stat().st_size for path in stored.iterdir())
     done = repository.prune(keep=1)
     assert (done.backups, done.objects) == ([names[0], *names[2:4]], 3)
+    assert done.size == before - sum(path.stat().st_size for path in stored.iterdir()) > 0
     assert repository.names() == names[4:]
     assert repository.verify(data=True) == []
     check_same(tmp_path / "log", newest(repository))

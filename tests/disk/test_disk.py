@@ -120,3 +120,11 @@ def test_another_disk_is_used_in_all_threads():
     with use_disk(Refusing()), ThreadPoolExecutor(1) as pool, pytest.raises(PermissionError):
         pool.submit(kraftlog.open, FOLDER).result()
     assert kraftlog.open(FOLDER).found.segments
+
+
+def test_a_failed_write_names_the_file():
+    with (
+        disk().open_update(Path("/dev/full")) as file,
+        pytest.raises(OSError, match="No space left on device: '/dev/full'"),
+    ):
+        file.append(b"1")

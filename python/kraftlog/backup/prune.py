@@ -98,9 +98,9 @@ def prune(
             path = repository.object_path(name)
             if name in needed or (isinstance(path, RemotePath) and not _is_old(path, now_ns, grace_seconds)):
                 continue
-            _remove(path)
             done.objects += 1
-            done.size += entry.size or 0
+            done.size += entry.size or 0  # of a local file it is read now
+            _remove(path)
         return done
 
 

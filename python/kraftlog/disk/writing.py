@@ -56,8 +56,11 @@ class WritableFile:
     def append(self, data: Buffer) -> None:
         """Write after the previous write; with ``open_append``, at the end of the file."""
         left = memoryview(data).cast("B")
-        while left:
-            left = left[os.write(self._fd, left) :]
+        try:
+            while left:
+                left = left[os.write(self._fd, left) :]
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(self.path)) from None
 
     def pwrite(self, data: Buffer, position: int) -> None:
         """Overwrite the bytes from a position on; not for ``open_append``."""
