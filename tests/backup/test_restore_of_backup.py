@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 import kraftlog
+from kraftlog.times import text_of
+from standing_clock import StandingClock
 
 
 @pytest.mark.parametrize("names_backup", [True, False])
@@ -29,3 +31,24 @@ def test_records_and_groups_are_those_of_the_source(tmp_path: Path, *, names_bac
     )
     assert restored.equals(source)
     assert restored["value"].to_pylist() == [b"first", b"second"]
+
+
+def test_the_metadata_is_that_of_the_time_of_the_path(tmp_path: Path) -> None:
+    clock = StandingClock()
+    with kraftlog.LogStore(tmp_path / "store", clock=clock) as store, store.producer() as producer:
+        store.create_topic("early")
+        producer.send("early", value="first")
+        producer.flush()
+        time = clock.now + 500
+        clock.now += 1000
+        store.create_topic("late")
+        producer.send("late", value="second")
+        producer.send("early", value="third")
+    kraftlog.Repository(tmp_path / "nightly").backup(tmp_path / "store")
+    done = kraftlog.restore(f"{tmp_path / 'nightly'}@{text_of(time)}", tmp_path / "cluster")
+    records = {one.topic: one.written.records for one in done.partitions if one.written}
+    assert {topic: count for topic, count in records.items() if not topic.startswith("__")} == {"early": 1}
+    assert done.faults == []
+    (directory,) = (tmp_path / "cluster").glob("node-*/logs-*")
+    image = kraftlog.open(directory).image().image
+    assert "late" not in {row["name"] for row in image.tables()["TopicRecord"].to_pylist()}

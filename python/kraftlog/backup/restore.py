@@ -284,10 +284,11 @@ def restore(
     given = each_path(paths)
     asked = next((path for path in given if isinstance(path, CutTime)), cut)
     files: list[Any] = [path for path in given if not isinstance(path, CutTime)]
-    time = CutTime.of(asked) if isinstance(asked, str) else asked if isinstance(asked, CutTime) else None
     if quorum is not None and quorum not in QUORUMS:
         raise ValueError(f"quorum {quorum!r} is not one of {', '.join(QUORUMS)}")
     log = open_log(files, cut=asked)
+    at = asked or log.found.cut  # that of a path such as nightly@2026-11-24T03:00Z
+    time = CutTime.of(at) if isinstance(at, str) else at if isinstance(at, CutTime) else None
     run = _Restore(
         log,
         Path(target),
