@@ -237,6 +237,17 @@ def test_a_disk_that_fails_leaves_nothing_under_the_name(store: Path, tmp_path: 
         assert not (tmp_path / f"copy-{number}").exists()
 
 
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_what_an_interrupted_restore_has_left_is_refused(store: Path, tmp_path: Path, *, dry_run: bool) -> None:
+    left = tmp_path / "cluster.unfinished"
+    left.mkdir()
+    with pytest.raises(
+        ValueError, match=r"cluster\.unfinished exists: another process is writing it, .*then remove it"
+    ):
+        kraftlog.restore(store, tmp_path / "cluster", dry_run=dry_run)
+    assert [path.name for path in tmp_path.rglob("*")] == [left.name]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

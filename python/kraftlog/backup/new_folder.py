@@ -13,7 +13,7 @@ from kraftlog.layout.log_directory import refuse_inside
 
 
 def check_new_folder(target: Path, sources: Iterable[LogPath]) -> None:
-    """Refuse a target that is not a new or empty folder, or is inside a folder that is read.
+    """Refuse a target that is not a new or empty folder, is inside a folder that is read, or was begun before.
 
     Raises
     ------
@@ -26,6 +26,7 @@ def check_new_folder(target: Path, sources: Iterable[LogPath]) -> None:
     if held:
         raise ValueError(f"{target} holds {held[0]}; choose a new or empty folder")
     refuse_inside(target, sources)
+    _temporary(target)
 
 
 @contextmanager
@@ -39,9 +40,7 @@ def new_folder(target: Path) -> Iterator[Path]:
     OSError
         When a step fails.
     """
-    temporary = target.with_name(target.name + UNFINISHED)
-    if disk().entry(temporary) is not None:
-        raise ValueError(f"{temporary} exists: another process is writing it, or was interrupted; then remove it")
+    temporary = _temporary(target)
     disk().make_folder(temporary)
     try:
         yield temporary
@@ -51,3 +50,11 @@ def new_folder(target: Path) -> Iterator[Path]:
     except BaseException:
         disk().remove_tree(temporary)
         raise
+
+
+def _temporary(target: Path) -> Path:
+    """Return the path of the folder until it gets its name; ValueError if it exists."""
+    temporary = target.with_name(target.name + UNFINISHED)
+    if disk().entry(temporary) is not None:
+        raise ValueError(f"{temporary} exists: another process is writing it, or was interrupted; then remove it")
+    return temporary
