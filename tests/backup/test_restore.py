@@ -329,10 +329,32 @@ def test_replicas_are_copies_that_are_on_disk(store: Path, tmp_path: Path) -> No
         assert not any((first / name).samefile(second / name) for name in names[0])
 
 
+def test_groups_do_not_skip_what_is_written_later(tmp_path: Path) -> None:
+    """Offsets of topics that are not restored are removed; those of partitions without records are their ends."""
+    with LogStore(tmp_path / "store") as store:
+        for topic in ("orders", "other"):
+            store.create_topic(topic, partitions=2)
+        with store.producer(transactional_id="etl") as producer, producer.transaction():
+            for partition in range(2):
+                producer.send("orders", value="one", partition=partition)
+            offsets = {("orders", 0): 1, ("orders", 1): 1, ("other", 0): 7, ("gone", 3): 9}
+            producer.send_offsets_to_transaction(offsets, group="readers")
+    done = kraftlog.restore(tmp_path / "store", tmp_path / "cluster", topics=["orders"], partitions=[1])
+    moved = {(one.topic, one.partition): (one.offset, one.new_topic, one.new_offset) for one in done.moved_offsets}
+    assert moved == {("orders", 0): (1, "orders", 0), ("other", 0): (7, None, None)}
+    assert done.groups == {"readers": {"gone-3": 9, "orders-0": 0, "orders-1": 1}}
+    (directory,) = directories(tmp_path / "cluster")
+    found = {(row["topic"], row["partition"]): row["offset"] for row in kraftlog.open(directory).offsets().to_pylist()}
+    assert found == {("gone", 3): 9, ("orders", 0): 0, ("orders", 1): 1}
+    told = run_command("restore", tmp_path / "store", tmp_path / "told", "-t", "orders", "-p", "1")
+    assert "group readers: other-0 at 7 became none\n" in told.stdout
+    assert "group readers: orders-0 at 1 became orders-0 at 0\n" in told.stdout
+
+
 def test_a_group_behind_the_end_gets_the_end() -> None:
     row = {"group": "readers", "topic": "orders", "partition": 0, "leader_epoch": 4, "metadata": "note"}
     done: list[MovedOffset] = []
-    committed = [row | {"offset": 9}, row | {"offset": 7}, row | {"topic": "other", "offset": 9}]
+    committed = [row | {"offset": 9}, row | {"offset": 7}, row | {"topic": "unknown", "offset": 9}]
     rows = list(offset_rows(committed, {"orders": "orders"}, {TopicPartition("orders", 0): 7}, 5, done))
     assert [(one.offset, one.new_offset) for one in done] == [(9, 7)]
     assert [batch.num_rows for batch in rows] == [1]

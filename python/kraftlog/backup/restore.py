@@ -348,7 +348,8 @@ class _Restore:
         self._options, self._on_progress = options, on_progress
         self._quorum = quorum or (DYNAMIC if at.quorum else STATIC)
         self._planned: list[_Planned] = []
-        self._new_names: dict[str, str] = {}
+        self._topics: list[str] = []  # of the source
+        self._new_names: dict[str, str] = {}  # of those that are restored
         self._epochs: dict[TopicPartition, int] = {}
         self._ends: dict[TopicPartition, int] = {}
         self._starts: dict[TopicPartition, int] = {}
@@ -366,12 +367,16 @@ class _Restore:
         note_unreadable(self._log.found, self.done.faults, strict=self._options.strict)
         tables = self._at.image.tables(["TopicRecord", "PartitionRecord"])
         topics = {row["topic_id"]: row["name"] for row in tables["TopicRecord"].to_pylist()}
-        chosen = _chosen(sorted(topics.values()), patterns)
+        self._topics = sorted(topics.values())
+        chosen = _chosen(self._topics, patterns)
         self._new_names = {name: rename.get(name, name) for name in chosen}
         _check_names(self._new_names, rename)
         segments = self._segments_by_partition(topics)
         rows = [row for row in tables["PartitionRecord"].to_pylist() if topics.get(row["topic_id"]) in chosen]
         rows.sort(key=lambda row: (topics[row["topic_id"]], row["partition_id"]))
+        fewer = sum(len(row["replicas"]) > len(self._nodes) for row in rows)
+        if fewer:
+            self.done.notes.append(f"{fewer} of {len(rows)} partitions have fewer replicas than in the source")
         every = placements(self._nodes, (len(row["replicas"]) for row in rows))
         for row, places in zip(rows, every, strict=True):
             source = TopicPartition(topics[row["topic_id"]], row["partition_id"])
@@ -462,7 +467,6 @@ class _Restore:
     def _with_rest(self, one: _Planned, segments: list[Segment], batches: ExtractedBatches) -> Iterator[Piece]:
         """Return the batches of a partition, and behind them the records that a coordinator's topic needs."""
         last = segments[-1]
-        is_renamed = any(old != new for old, new in self._new_names.items())
         if one.source.topic == TRANSACTION_STATE and last.is_cut:
             decided = self._decided
             later = LaterRecords.of(self._log.found, one.source, decided, Pass(faults=self.done.faults))
@@ -473,10 +477,11 @@ class _Restore:
                 dict(self._at.image.feature_levels()).get("transaction.version", 0),
                 self.done.ended_transactions,
             )
-        elif one.source.topic == CONSUMER_OFFSETS and (last.is_cut or is_renamed):
+        elif one.source.topic == CONSUMER_OFFSETS:
             yield from batches.pieces()
+            names = dict.fromkeys(self._topics) | self._new_names
             rows = offset_rows(
-                self._committed(segments), self._new_names, self._ends, batches.last_timestamp, self.done.moved_offsets
+                self._committed(segments), names, self._ends, batches.last_timestamp, self.done.moved_offsets
             )
         else:
             yield from batches.pieces()

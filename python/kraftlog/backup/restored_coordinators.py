@@ -10,8 +10,9 @@ last records: PrepareAbort, with a raised epoch as the coordinator writes it for
 CompleteAbort; or CompleteCommit, if the transaction was decided and its markers lie before the cut. Otherwise the
 coordinator would wait for the timeout of a transaction that has ended.
 
-A group may have committed an offset behind the end of a partition, since the cut lies before it there. The group gets
-the end of the partition: other records will have the offsets between, and it would skip them.
+A group may have committed an offset behind the end of a partition, since the cut lies before it there, or the partition
+is restored without its records. The group gets the end of the partition: other records will have the offsets between,
+and it would skip them. For the same reason it loses its offsets of topics that are not restored.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ class EndedTransaction:
 
 @dataclass(frozen=True)
 class MovedOffset:
-    """A committed offset of a group that is another one in the restored cluster.
+    """A committed offset of a group that is another one in the restored cluster, or none.
 
     Attributes
     ----------
@@ -83,16 +84,17 @@ class MovedOffset:
         In the source.
     offset : int
         That the group had committed.
-    new_topic : str
-    new_offset : int
+    new_topic : str or None
+        None if the topic is not restored.
+    new_offset : int or None
     """
 
     group: str
     topic: str
     partition: int
     offset: int
-    new_topic: str
-    new_offset: int
+    new_topic: str | None = None
+    new_offset: int | None = None
 
 
 def ended(state: TransactionState, aborted_producers: Collection[int]) -> list[TransactionState]:
@@ -260,19 +262,21 @@ def transaction_rows(
 
 def offset_rows(
     committed: Iterable[Mapping[str, Any]],
-    new_names: Mapping[str, str],
+    new_names: Mapping[str, str | None],
     ends: Mapping[TopicPartition, int],
     timestamp_ms: int,
     done: list[MovedOffset],
 ) -> Iterator[pa.RecordBatch]:
     """Return the records to append to a partition of ``__consumer_offsets``: columns key and value.
 
+    Offsets of topics that the source does not know stay.
+
     Parameters
     ----------
     committed : iterable of mapping
         Rows of the table ``offsets``.
-    new_names : mapping of str to str
-        Of topics, by their names in the source.
+    new_names : mapping of str to str or None
+        Of the topics of the source, by their names there; None if a topic is not restored.
     ends : mapping of TopicPartition to int
         Where the partitions end, by their new names.
     timestamp_ms : int
@@ -280,8 +284,12 @@ def offset_rows(
     """
     for row in committed:
         topic, partition = row["topic"], row["partition"]
-        new_topic = new_names.get(topic)
-        if new_topic is None or row["offset"] is None:
+        if topic not in new_names or row["offset"] is None:
+            continue
+        new_topic = new_names[topic]
+        if new_topic is None:
+            done.append(MovedOffset(row["group"], topic, partition, row["offset"]))
+            yield tombstones(row["group"], [(topic, partition)])
             continue
         end = ends.get(TopicPartition(new_topic, partition))
         offset = row["offset"] if end is None else min(row["offset"], end)

@@ -118,10 +118,8 @@ def _lines(done: Restore, target: Path, *, dry_run: bool) -> Iterator[str]:
     for group, offsets in done.groups.items():
         yield f"group {group}: {', '.join(f'{of} at {offset}' for of, offset in offsets.items())}"
     for moved in done.moved_offsets:
-        yield (
-            f"group {moved.group}: {moved.topic}-{moved.partition} at {moved.offset} became "
-            f"{moved.new_topic}-{moved.partition} at {moved.new_offset}"
-        )
+        new = "none" if moved.new_topic is None else f"{moved.new_topic}-{moved.partition} at {moved.new_offset}"
+        yield f"group {moved.group}: {moved.topic}-{moved.partition} at {moved.offset} became {new}"
     for ended in done.ended_transactions:
         yield f"transactional id {ended.transactional_id}: {ended.before} became {ended.after}"
     size = sum(one.source_bytes if one.written is None else one.written.size_in_bytes for one in done.partitions)
