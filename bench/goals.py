@@ -18,6 +18,7 @@ import folds
 import growing
 import objects
 import redacting
+import restoring
 import searching
 import start
 import stores
@@ -215,6 +216,12 @@ RATES = [
     RatioGoal("extract, to cp and sync", "extract", extracting.EXTRACT, extracting.CP, 0.8, PLAIN),
     RatioGoal("a first backup, to cp and sync", "backup", backing_up.FIRST, backing_up.CP, 0.8, ("",)),
     RatioGoal("a backup with 1 % new, x the first", "backup", backing_up.LATER, backing_up.FIRST_OF_MANY, 50, ("",)),
+    *(
+        RatioGoal(
+            f"restore, to cp and sync, {of}", "restore", restoring.RESTORE.format(of), restoring.CP.format(of), 0.8
+        )
+        for of in restoring.REPLICAS
+    ),
     RateGoal("a rare text found in a file, MB/s", "grep", searching.GREP, 1000, PLAIN),
     RateGoal("plan_batches, M sizes/s", "plan", tx.PLAN, 200, ("",)),
     # what Kafka does on the machine that the goals are stated for: 14.3 M metadata records/s, 9 M commits/s, and

@@ -28,6 +28,7 @@ import markdown
 import objects
 import redacting
 import report
+import restoring
 import stores
 import tiers
 import transactional
@@ -50,6 +51,7 @@ ALONE = {  # on no log
     "last": lambda megabytes, _: following.last(megabytes),
     "tier": lambda megabytes, _: tiers.tier(megabytes),
     "objects": lambda megabytes, _: objects.objects(megabytes),
+    "restore": lambda megabytes, _: restoring.restore(megabytes),
 }
 OF_VALUES = {"avro": typed_values.pieces, "redact": redacting.pieces}  # in memory
 COMPARED = [*works.COMPARED, *internal_topics.WORKS]

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from kraftlog.disk.disk import Disk
 from kraftlog.disk.writing import WritableFile
-from kraftlog.types import Buffer
+from kraftlog.types import Buffer, InputFile
 
 WRITES = ("append", "pwrite")
 SYNCS = ("sync", "sync_file", "sync_folder")
@@ -133,6 +133,9 @@ class FaultyFile(WritableFile):
             self._file.append(memoryview(data).cast("B")[: memoryview(data).nbytes // 2])
             raise
         self._file.append(data)
+
+    def append_range(self, file: InputFile, start: int, end: int) -> None:
+        self.append(file.read(start, end))
 
     def pwrite(self, data: Buffer, position: int) -> None:
         try:

@@ -170,6 +170,24 @@ def test_cuts_at_random_times_tear_nothing(tmp_path: Path, monkeypatch: pytest.M
     assert left_out, "no decision lay after a cut"
 
 
+def test_threads_change_nothing(tmp_path: Path) -> None:
+    """Partitions are written by several threads; the report and all files of partitions are those of one thread."""
+    begin, end = history(tmp_path / "store", Random(5))
+    time = CutTime(Side.AT_OR_BEFORE, (begin + end) // 2)
+    reports, files = [], []
+    for workers in (1, 5):
+        target = tmp_path / f"cluster-{workers}"
+        done = kraftlog.restore(
+            tmp_path / "store", target, nodes=2, cut=time, new_cluster_id="a3JhZnRsb2ctaW50ZXJvcA", workers=workers
+        )
+        reports.append(done.to_dict())
+        logs = sorted(target.glob("node-*/logs-*/[a-z_]*-*/*.log"))
+        files.append({path.relative_to(target): path.read_bytes() for path in logs})
+    assert reports[0] == reports[1]
+    assert files[0] == files[1]
+    assert any(reports[0]["notes"])
+
+
 def test_topics_by_pattern_and_other_names(store: Path, tmp_path: Path) -> None:
     """Committed offsets go with the topic; the topics of the coordinators are always there."""
     target = tmp_path / "cluster"
@@ -217,7 +235,7 @@ def test_deleted_records_stay_deleted(store: Path, tmp_path: Path) -> None:
 
 def restored_on(disk: FaultyDisk, store: Path, target: Path) -> Restore:
     with use_disk(disk):
-        return kraftlog.restore(store, target, nodes=2, topics=["orders"], cut="end")
+        return kraftlog.restore(store, target, nodes=2, topics=["orders"], cut="end", workers=1)  # steps in one order
 
 
 def test_a_disk_that_fails_leaves_nothing_under_the_name(store: Path, tmp_path: Path) -> None:
@@ -316,7 +334,7 @@ def test_replicas_are_copies_that_are_on_disk(store: Path, tmp_path: Path) -> No
     paths = [source, tmp_path / "controller" / "__cluster_metadata-0"]
     disk = FaultyDisk()
     with use_disk(disk):
-        done = kraftlog.restore(paths, tmp_path / "copy", nodes=3, topics=["orders"])
+        done = kraftlog.restore(paths, tmp_path / "copy", nodes=3, topics=["orders"], workers=1)
     renamed = next(one.number for one in disk.steps if one.name == "rename" and one.path.name.startswith("copy"))
     synced = {one.path for one in disk.steps if one.name == "sync" and one.number < renamed}
     assert {one.path for one in disk.steps if one.name == "append" and one.number < renamed} <= synced
@@ -327,6 +345,10 @@ def test_replicas_are_copies_that_are_on_disk(store: Path, tmp_path: Path) -> No
         assert names[0] == names[1]
         assert all((first / name).read_bytes() == (second / name).read_bytes() for name in names[0])
         assert not any((first / name).samefile(second / name) for name in names[0])
+    assert not any("fewer replicas" in note for note in done.notes)
+    few = kraftlog.restore(paths, tmp_path / "few", nodes=1, topics=["orders"], dry_run=True)
+    count = len(few.partitions)
+    assert f"{count} of {count} partitions have fewer replicas than in the source" in few.notes
 
 
 def test_groups_do_not_skip_what_is_written_later(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -128,3 +129,57 @@ def test_a_failed_write_names_the_file():
         pytest.raises(OSError, match="No space left on device: '/dev/full'"),
     ):
         file.append(b"1")
+
+
+def test_the_kernel_copies_ranges_of_files_where_it_can(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    data = bytes(range(256)) * 5000
+    (tmp_path / "source").write_bytes(data)
+    counts: list[int] = []
+    copy_file_range = os.copy_file_range
+
+    def copied_by_kernel(source: int, target: int, count: int, start: int) -> int:
+        counts.append(
+            copy_file_range(source, target, min(count, 100_000), start)
+        )  # it may copy less than was asked for
+        return counts[-1]
+
+    monkeypatch.setattr(os, "copy_file_range", copied_by_kernel)
+    source = disk().open(tmp_path / "source")
+    with disk().create(tmp_path / "target") as target:
+        target.append(b"before")
+        target.append_range(source, 7, 300_000)
+        target.append(b"behind")
+        target.append_range(source, 9, 9)
+    source.close()
+    assert (tmp_path / "target").read_bytes() == b"before" + data[7:300_000] + b"behind"
+    assert sum(counts) == 300_000 - 7
+
+
+@pytest.mark.parametrize("number", [errno.EXDEV, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS])
+def test_where_the_kernel_copies_nothing_the_process_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int):
+    def refuse(*_: object) -> int:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "copy_file_range", refuse)
+    (tmp_path / "source").write_bytes(b"0123456789")
+    source = disk().open(tmp_path / "source")
+    with disk().create(tmp_path / "target") as target:
+        target.append_range(source, 2, 9)
+    source.close()
+    assert (tmp_path / "target").read_bytes() == b"2345678"
+
+
+def test_a_range_that_cannot_be_copied_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "source").write_bytes(b"0123456789")
+    source = disk().open(tmp_path / "source")
+    (tmp_path / "source").write_bytes(b"01234")
+    with disk().create(tmp_path / "target") as target, pytest.raises(ShortReadError):
+        target.append_range(source, 2, 9)
+
+    def fail(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "copy_file_range", fail)
+    with disk().create(tmp_path / "target") as target, pytest.raises(OSError, match="No space left"):
+        target.append_range(source, 2, 5)
+    source.close()

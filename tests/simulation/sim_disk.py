@@ -28,7 +28,7 @@ from kraftlog.disk.disk import Disk
 from kraftlog.disk.entries import Entry, FileState
 from kraftlog.disk.local_file import ShortReadError
 from kraftlog.disk.writing import FileId, WritableFile
-from kraftlog.types import Buffer
+from kraftlog.types import Buffer, InputFile
 
 ROOT = 1
 
@@ -491,6 +491,10 @@ class SimFile(WritableFile):
         view = memoryview(data).cast("B")
         self._write("append", bytes(view), position)
         self._position = position + len(view)
+
+    def append_range(self, file: InputFile, start: int, end: int) -> None:
+        """Append bytes of another file."""
+        self.append(file.read(start, end))
 
     def pwrite(self, data: Buffer, position: int) -> None:
         """Write over the bytes from a position on."""

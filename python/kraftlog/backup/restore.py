@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from fnmatch import fnmatchcase
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,7 @@ from kraftlog.codec.metadata_version import NEWEST_LEVEL
 from kraftlog.codec.options import ReadOptions
 from kraftlog.disk.disk import disk
 from kraftlog.disk.durable import copy_file, write_file
+from kraftlog.disk.in_order import in_order
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.checkpoints import CLEAN_SHUTDOWN, HIGH_WATERMARKS, LOG_START_OFFSETS
 from kraftlog.layout.discover import Discovery, LogPaths, each_path
@@ -71,6 +72,7 @@ from kraftlog.write.recovery_points import record_recovery_points
 
 REPORT_FILE = "restored.json"
 PROPERTIES_FILE = "server.properties"
+WORKERS = 2
 _COORDINATORS = (CONSUMER_OFFSETS, TRANSACTION_STATE)
 _REPORT_VERSION = 1
 _MISSING = "missing_partition"
@@ -191,6 +193,16 @@ class _Planned:
     places: tuple[Place, ...]
 
 
+@dataclass(frozen=True)
+class _WrittenPartition:
+    """A partition in the new cluster: the segments of which it was made, and the pass over them, if there were some."""
+
+    written: Written
+    log_start_offset: int
+    segments: list[Segment]
+    batches: ExtractedBatches | None
+
+
 def restore(
     paths: LogPaths,
     target: str | Path,
@@ -207,6 +219,7 @@ def restore(
     heal: bool = True,
     strict: bool = False,
     dry_run: bool = False,
+    workers: int = WORKERS,
     on_progress: Progress | None = None,
 ) -> Restore:
     """Write the log directories of a new cluster with the topics, groups and metadata of another one.
@@ -253,6 +266,8 @@ def restore(
         Raise at the first fault; nothing is written then.
     dry_run : bool
         Write nothing, and return what would be written and what is missing.
+    workers : int
+        Threads that read and write partitions.
     on_progress : callable, optional
         Called with the bytes that were read since the last call.
 
@@ -297,6 +312,7 @@ def restore(
         quorum,
         new_cluster_id,
         ReadOptions(include_deleted=True, heal=heal, strict=strict),
+        workers,
         on_progress,
     )
     run.plan(names(topics), None if partitions is None else set(partitions), rename or {})
@@ -342,10 +358,11 @@ class _Restore:
         quorum: str | None,
         cluster_id: str | None,
         options: ReadOptions,
+        workers: int,
         on_progress: Progress | None,
     ) -> None:
         self._log, self._target, self._nodes, self._at = log, target, nodes, at
-        self._options, self._on_progress = options, on_progress
+        self._options, self._workers, self._on_progress = options, workers, on_progress
         self._quorum = quorum or (DYNAMIC if at.quorum else STATIC)
         self._planned: list[_Planned] = []
         self._topics: list[str] = []  # of the source
@@ -419,8 +436,13 @@ class _Restore:
             for node in self._nodes:
                 for directory in node.directories(folder):
                     disk().make_folder(directory)
-            for at in sorted(range(len(self._planned)), key=lambda at: order.get(self._planned[at].source.topic, 0)):
-                self._write_partition(folder, at)
+            places = sorted(range(len(self._planned)), key=lambda at: order.get(self._planned[at].source.topic, 0))
+            alone = [at for at in places if self._planned[at].source.topic in order]
+            others = places[: len(places) - len(alone)]
+            write = partial(self._written, folder)
+            self._take(others, map(write, others) if self._workers == 1 else in_order(write, others, self._workers))
+            for at in alone:
+                self._take([at], [write(at)])
             image = self._new_image()
             voters = [node.voter for node in self._nodes if node.voter is not None]
             for node in self._nodes:
@@ -429,7 +451,8 @@ class _Restore:
             report = json.dumps(self.done.to_dict(), indent=1) + "\n"
             write_file(folder / REPORT_FILE, report.encode())
 
-    def _write_partition(self, folder: Path, at: int) -> None:
+    def _written(self, folder: Path, at: int) -> _WrittenPartition:
+        """Write a partition and its replicas; several threads do."""
         one = self._planned[at]
         first = one.places[0].path(folder)
         start = least_end = 0
@@ -454,15 +477,23 @@ class _Restore:
         for place in one.places[1:]:
             _copy_folder(first / name, place.path(folder) / name)
         start = min(max(start, written.start_offset), written.end_offset)
-        self._starts[one.target], self._ends[one.target] = start, written.end_offset
-        self._epochs[one.target] = max(one.leader_epoch, written.last_epoch, NO_EPOCH) + 1
-        self.done.partitions[at] = replace(self.done.partitions[at], written=written, log_start_offset=start)
-        if batches is not None:
-            self._aborted_producers |= batches.aborted_producers
-            if batches.aborted_producers:
-                self._open_at_cut.append(segments)
-            self.done.faults += [fault for fault in batches.faults if fault not in self.done.faults]
-            self.done.notes += batches.notes
+        return _WrittenPartition(written, start, segments, batches)
+
+    def _take(self, places: list[int], each: Iterable[_WrittenPartition]) -> None:
+        """Take down what was written of partitions, in their order."""
+        for at, done in zip(places, each, strict=True):
+            one, written = self._planned[at], done.written
+            self._starts[one.target], self._ends[one.target] = done.log_start_offset, written.end_offset
+            self._epochs[one.target] = max(one.leader_epoch, written.last_epoch, NO_EPOCH) + 1
+            row = replace(self.done.partitions[at], written=written, log_start_offset=done.log_start_offset)
+            self.done.partitions[at] = row
+            if done.batches is None:
+                continue
+            self._aborted_producers |= done.batches.aborted_producers
+            if done.batches.aborted_producers:
+                self._open_at_cut.append(done.segments)
+            self.done.faults += [fault for fault in done.batches.faults if fault not in self.done.faults]
+            self.done.notes += done.batches.notes
 
     def _with_rest(self, one: _Planned, segments: list[Segment], batches: ExtractedBatches) -> Iterator[Piece]:
         """Return the batches of a partition, and behind them the records that a coordinator's topic needs."""

@@ -11,7 +11,7 @@ import click
 
 from kraftlog.backup.new_nodes import FIRST_PORT
 from kraftlog.backup.quorum import QUORUMS
-from kraftlog.backup.restore import REPORT_FILE, Restore, RestoredPartition, restore
+from kraftlog.backup.restore import REPORT_FILE, WORKERS, Restore, RestoredPartition, restore
 from kraftlog.cli import options
 from kraftlog.cli.progress import progress_bar
 from kraftlog.cli.report import report_faults
@@ -51,6 +51,7 @@ from kraftlog.tables.open_log import open as open_log
 @options.HEAL
 @click.option("--strict", is_flag=True, help="Stop at the first fault, and write nothing.")
 @click.option("--dry-run", is_flag=True, help="Write nothing; say what would be written, and what is missing.")
+@click.option("--workers", type=click.IntRange(min=1), default=WORKERS, show_default=True, help="Threads.")
 @click.option("--json", "as_json", is_flag=True, help=f"Print the report as JSON, as in {REPORT_FILE}.")
 @click.option("--no-progress", is_flag=True, help="No progress bar on a terminal.")
 def restore_command(
@@ -68,6 +69,7 @@ def restore_command(
     heal: bool,
     strict: bool,
     dry_run: bool,
+    workers: int,
     as_json: bool,
     no_progress: bool,
 ) -> None:
@@ -100,6 +102,7 @@ def restore_command(
             heal=heal,
             strict=strict,
             dry_run=dry_run,
+            workers=workers,
             on_progress=bar,
         )
     if as_json:

@@ -11,7 +11,7 @@ from kraftlog.disk.writing import WritableFile
 from kraftlog.types import Buffer
 
 UNFINISHED = ".unfinished"  # Kafka and readers ignore names with this suffix
-_PIECE = 1 << 20  # bytes that are rewritten at once
+_PIECE = 1 << 20  # bytes that are copied or rewritten at once
 SET_ASIDE = ".deleted"  # Kafka removes these files when it starts
 
 
@@ -64,7 +64,7 @@ def copy_file(source: Path, target: Path) -> None:
     """Copy a file to a new one, and wait until its content is on disk."""
     with closing(disk().open(source)) as file, disk().create(target) as copy:
         for position in range(0, file.size, _PIECE):
-            copy.append(file.read(position, min(position + _PIECE, file.size)))
+            copy.append_range(file, position, min(position + _PIECE, file.size))
         copy.sync()
 
 

@@ -12,12 +12,15 @@ import fcntl
 import io
 import os
 import shutil
+import sys
 from contextlib import suppress
 from pathlib import Path
 
-from kraftlog.types import Buffer
+from kraftlog.disk.local_file import LocalFile
+from kraftlog.types import Buffer, InputFile
 
 _FILE_MODE = 0o644
+_NOT_IN_KERNEL = (errno.EXDEV, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS)  # copy_file_range, by file system
 
 FileId = tuple[int, int]
 """Device and inode."""
@@ -61,6 +64,27 @@ class WritableFile:
                 left = left[os.write(self._fd, left) :]
         except OSError as error:
             raise OSError(error.errno, error.strerror, str(self.path)) from None
+
+    def append_range(self, file: InputFile, start: int, end: int) -> None:
+        """Append the bytes [start, end) of another file; not for ``open_append``.
+
+        The kernel copies between local files, or their file system lets both share the blocks.
+        """
+        while start < end and (count := self._copied(file, start, end)):
+            start += count
+        if start < end:
+            self.append(file.read(start, end))
+
+    def _copied(self, file: InputFile, start: int, end: int) -> int:
+        """Return how many bytes the kernel has appended; 0 where it cannot."""
+        if sys.platform != "linux" or not isinstance(file, LocalFile):
+            return 0
+        try:
+            return os.copy_file_range(file.fileno(), self._fd, end - start, start)
+        except OSError as error:
+            if error.errno in _NOT_IN_KERNEL:
+                return 0
+            raise
 
     def pwrite(self, data: Buffer, position: int) -> None:
         """Overwrite the bytes from a position on; not for ``open_append``."""
