@@ -15,7 +15,10 @@ from kraftlog.backup.restore import REPORT_FILE, WORKERS, Restore, RestoredParti
 from kraftlog.cli import options
 from kraftlog.cli.progress import progress_bar
 from kraftlog.cli.report import report_faults
+from kraftlog.cli.target import check_target, open_target
 from kraftlog.layout.discover import LogPaths
+from kraftlog.log_report.page import check_package
+from kraftlog.log_report.restored_page import restored_page
 from kraftlog.tables.open_log import open as open_log
 
 
@@ -53,6 +56,8 @@ from kraftlog.tables.open_log import open as open_log
 @click.option("--dry-run", is_flag=True, help="Write nothing; say what would be written, and what is missing.")
 @click.option("--workers", type=click.IntRange(min=1), default=WORKERS, show_default=True, help="Threads.")
 @click.option("--json", "as_json", is_flag=True, help=f"Print the report as JSON, as in {REPORT_FILE}.")
+@click.option("--page", type=click.Path(dir_okay=False), help="Write the report as a page of HTML to this file, too.")
+@options.FORCE
 @click.option("--no-progress", is_flag=True, help="No progress bar on a terminal.")
 def restore_command(
     paths: LogPaths,
@@ -71,6 +76,8 @@ def restore_command(
     dry_run: bool,
     workers: int,
     as_json: bool,
+    page: str | None,
+    force: bool,
     no_progress: bool,
 ) -> None:
     """Write log directories that a new cluster boots: topics, groups, transactions and metadata of another one.
@@ -87,7 +94,11 @@ def restore_command(
     """  # noqa: D301  (\b keeps the example as it is)
     if nodes is not None and addresses:
         raise click.UsageError("--nodes does not go with --node")
-    with progress_bar(open_log(paths).size_in_bytes, wanted=not no_progress and not dry_run) as bar:
+    log = open_log(paths)
+    if page is not None:
+        check_package()
+        check_target(page, log.folders, "--page", force=force)
+    with progress_bar(log.size_in_bytes, wanted=not no_progress and not dry_run) as bar:
         done = restore(
             paths,
             target,
@@ -110,6 +121,10 @@ def restore_command(
     else:
         for line in _lines(done, target, dry_run=dry_run):
             print(line)
+    if page is not None:
+        with open_target(page, force=force) as file:
+            for piece in restored_page(done):
+                file.write(piece.encode())
     for note in done.notes:
         print(note, file=sys.stderr)
     sys.exit(report_faults(done.faults))

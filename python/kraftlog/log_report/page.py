@@ -1,11 +1,11 @@
-"""The page: facts and findings as HTML, by the templates next to this module."""
+"""Pages of HTML, by the templates next to this module; that of a log has its facts and findings."""
 
 from __future__ import annotations
 
 import hashlib
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,16 +86,39 @@ def check_package() -> None:
 
 def pieces(facts: Facts, found: Sequence[Finding]) -> Iterator[str]:
     """Return the page, piece by piece."""
-    environment = _environment(facts)
+    functions = {
+        "age": lambda stamp: texts.duration(facts.now - stamp) if 0 <= stamp <= facts.now else "-",
+        "end_of": _Ends(facts).of,
+    }
+    yield from rendered("page.html", _names(facts, found), functions)
+
+
+def rendered(
+    template: str, names: Mapping[str, Any], functions: Mapping[str, Callable[..., Any]] | None = None
+) -> Iterator[str]:
+    """Return the page of a template, piece by piece.
+
+    Parameters
+    ----------
+    template : str
+        Name of a file in ``templates``; it extends ``frame.html``.
+    names : mapping
+        Variables of the template, with ``title``.
+    functions : mapping of str to callable, optional
+        Further functions for it and for the templates that it includes.
+    """
+    environment = _environment()
+    environment.globals |= functions or {}
     style = environment.loader.get_source(environment, "page.css")[0]
-    names = _names(facts, found) | {
+    of_frame = {
+        "version": kraftlog.__version__,
         "style": _markup(style),
         "style_hash": f"sha256-{b64encode(hashlib.sha256(style.encode()).digest()).decode()}",
     }
-    yield from environment.get_template("page.html").generate(names)
+    yield from environment.get_template(template).generate(of_frame | dict(names))
 
 
-def _environment(facts: Facts) -> Any:
+def _environment() -> Any:
     jinja2 = optional_package("jinja2", *_NEEDED)
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("kraftlog.log_report"),
@@ -118,8 +141,6 @@ def _environment(facts: Facts) -> Any:
         "mean_batch": _mean_batch,
         "strip": drawings.partition_map,
         "segment_map": drawings.segment_map,
-        "age": lambda stamp: texts.duration(facts.now - stamp) if 0 <= stamp <= facts.now else "-",
-        "end_of": _Ends(facts).of,
     }
     return environment
 
@@ -168,7 +189,6 @@ def _names(facts: Facts, found: Sequence[Finding]) -> dict[str, Any]:
     events = list(facts.cluster.events)[::-1] if facts.cluster is not None else []
     ends = _Ends(facts)
     return {
-        "version": kraftlog.__version__,
         "title": f"Log report: {', '.join(map(short_path, facts.paths[:3]))}{' ...' if len(facts.paths) > 3 else ''}",
         "facts": facts,
         "findings": found,
