@@ -123,6 +123,7 @@ class ExtractedBatches:
         self.aborted_producers: set[int] = set()
         self.last_timestamp = 0
         self._last: dict[int, np.void] = {}  # headers of the last transactional batches of producers
+        self._coordinator_epochs: dict[int, int] = {}  # of the last markers of producers
 
     @property
     def next_offset(self) -> int:
@@ -202,12 +203,16 @@ class ExtractedBatches:
             self.open_producers.clear()
 
     def _abort(self, header: np.void, before: np.void) -> bytes:
-        """Return an ABORT marker with the offset and epochs of a header, and the time of a batch before it."""
+        """Return an ABORT marker with the offset and epochs of a header, and the time of a batch before it.
+
+        Coordinators of a producer have rising epochs; a batch of records has none.
+        """
+        producer_id = int(header["producer_id"])
         marker = encode_marker(
             "ABORT",
-            producer_id=int(header["producer_id"]),
+            producer_id=producer_id,
             producer_epoch=int(header["producer_epoch"]),
-            coordinator_epoch=max(int(header["coordinator_epoch"]), 0),
+            coordinator_epoch=max(int(header["coordinator_epoch"]), self._coordinator_epochs.get(producer_id, 0)),
             base_offset=int(header["base_offset"]),
             partition_leader_epoch=int(header["partition_leader_epoch"]),
             timestamp_ms=int(before["max_timestamp"]),
@@ -261,6 +266,7 @@ class ExtractedBatches:
         for at in np.flatnonzero(headers["attributes"] & TRANSACTIONAL_BIT != 0).tolist():
             producer_id = int(headers["producer_id"][at])
             if is_control[at]:
+                self._coordinator_epochs[producer_id] = int(headers["coordinator_epoch"][at])
                 chosen[at] |= self.open_producers.pop(producer_id, None) is not None
             elif chosen[at]:
                 self.open_producers.setdefault(producer_id, int(headers["base_offset"][at]))
