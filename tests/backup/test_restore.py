@@ -20,11 +20,13 @@ from kraftlog.backup.new_nodes import new_nodes, placements
 from kraftlog.backup.quorum import with_records, write_controller
 from kraftlog.backup.restore import Restore
 from kraftlog.backup.restored_coordinators import MovedOffset, offset_rows
+from kraftlog.codec.rewrite import rewrite_batches
 from kraftlog.disk.disk import use_disk
 from kraftlog.layout.checkpoints import read_offset_checkpoint, read_properties
 from kraftlog.metadata.uuids import uuid_text
 from kraftlog.topics import TopicPartition
 from kraftlog.transactions.cut import CutTime, Side
+from standing_clock import StandingClock
 
 COLUMNS = ["topic", "partition", "offset", "key", "value", "headers", "timestamp", "partition_leader_epoch"]
 LEVELS = ("read_committed", "read_uncommitted")
@@ -278,6 +280,11 @@ def test_what_an_interrupted_restore_has_left_is_refused(store: Path, tmp_path: 
         ({"nodes": ["1@host"]}, "expected ID@HOST:PORT:CONTROLLER_PORT"),
         ({"nodes": ["1@host:9092"]}, "no node is a controller"),
         ({"nodes": ["1@a:1:2", "1@b:1:2"]}, "each id once"),
+        ({"nodes": ["1@a:1:1"]}, "two listeners have the address a:1"),
+        ({"nodes": ["1@a:1:2", "2@a:3:1"]}, "two listeners have the address a:1"),
+        ({"workers": 0}, "workers 0: expected 1 or more"),
+        ({"new_cluster_id": "a b\nlog.dirs=/x"}, "expected 22 characters"),
+        ({"topics": ["orders"], "partitions": [1, 7]}, "no topic that is restored has a partition 7"),
         ({"directories": 0}, "directories 0: expected 1 or more"),
         ({"quorum": "other"}, "quorum 'other' is not one of static, dynamic"),
     ],
@@ -371,6 +378,62 @@ def test_groups_do_not_skip_what_is_written_later(tmp_path: Path) -> None:
     told = run_command("restore", tmp_path / "store", tmp_path / "told", "-t", "orders", "-p", "1")
     assert "group readers: other-0 at 7 became none\n" in told.stdout
     assert "group readers: orders-0 at 1 became orders-0 at 0\n" in told.stdout
+
+
+def test_an_id_has_no_smaller_epoch_than_its_producer_has_in_a_partition(tmp_path: Path) -> None:
+    """Records with an old time lie before the cut, and what the coordinator wrote before them lies after it."""
+    clock = StandingClock()
+    begin = clock.now
+    with LogStore(tmp_path / "store", clock=clock) as store:
+        store.create_topic("orders")
+        with store.producer("etl") as producer, producer.transaction():
+            producer.send("orders", value="one")
+        clock.now += 1000
+        producer = store.producer("etl")
+        producer.begin_transaction()
+        producer.send("orders", value="two", timestamp_ms=begin)
+        producer.flush()
+        shutil.copytree(tmp_path / "store", tmp_path / "copy", ignore=shutil.ignore_patterns(".lock"))
+        producer.abort_transaction()
+    time = CutTime(Side.AT_OR_BEFORE, begin + 500)
+    done = kraftlog.restore(tmp_path / "copy", tmp_path / "cluster", cut=time)
+    (directory,) = directories(tmp_path / "cluster")
+    log = kraftlog.open(directory)
+    (before,) = kraftlog.open(tmp_path / "copy", cut=time).transactional_ids().to_pylist()
+    (state,) = log.transactional_ids().to_pylist()
+    (producer_state,) = log.producers().to_pylist()
+    assert before["status"] == "PrepareCommit"  # the record that it is complete lies after the cut as well
+    assert (state["status"], state["producer_epoch"]) == ("Empty", producer_state["producer_epoch"])
+    assert state["producer_epoch"] > before["producer_epoch"] + 1
+    assert [(one.transactional_id, one.before, one.after) for one in done.ended_transactions] == [
+        ("etl", "PrepareCommit", "Empty")
+    ]
+    files = log.of_files(log.found.only(lambda topic, _: topic == "__transaction_state"))
+    values = [json.loads(row["value"]) for row in files.messages(["value"]).to_table().to_pylist()]
+    statuses = [value["transactionStatus"] for value in values]
+    assert statuses[-3:] == [2, 4, 0]  # the first transaction is complete, and is not the one that was open
+    assert [row for row in log.findings().to_pylist() if row["severity"] != "note"] == []
+    assert log.errors().to_pylist() == []
+
+
+def test_what_is_appended_has_no_older_leader_epoch(store: Path, tmp_path: Path) -> None:
+    """A metadata log may be older than the logs of partitions, and know of fewer elections."""
+    copy = tmp_path / "store"
+    shutil.copytree(store, copy, ignore=shutil.ignore_patterns(".lock"))
+    for path in (copy / "__consumer_offsets-0").iterdir():
+        if path.suffix == ".log":
+            batches = bytearray(path.read_bytes())
+            rewrite_batches(batches, partition_leader_epoch=9)
+            path.write_bytes(batches)
+        elif path.name == "leader-epoch-checkpoint":
+            path.write_text("0\n1\n9 0\n")
+    done = kraftlog.restore(copy, tmp_path / "cluster", topics=["paid.late"])
+    assert len(done.moved_offsets) == 1
+    (directory,) = directories(tmp_path / "cluster")
+    log = kraftlog.open(directory, topics=["__consumer_offsets"])
+    assert set(log.batches(["partition_leader_epoch"])["partition_leader_epoch"].to_pylist()) == {9}
+    assert log.errors().to_pylist() == []
+    assert [row for row in log.findings().to_pylist() if row["severity"] != "note"] == []
 
 
 def test_a_group_behind_the_end_gets_the_end() -> None:

@@ -12,7 +12,9 @@ from transaction_histories import PARTITIONS, STEPS, History, TrueTransaction, c
 
 from kraftlog.topics import TopicPartition
 from kraftlog.transactions.transaction import (
+    COMPLETE_ABORT,
     COMPLETE_COMMIT,
+    EMPTY,
     ONGOING,
     PREPARE_ABORT,
     PREPARE_COMMIT,
@@ -505,4 +507,34 @@ def test_version_1_again():
         ("committed", "marker_epoch", 1),
         ("committed", "partition", 1),
         ("aborted", "partition", 1),
+    ]
+
+
+@pytest.mark.parametrize("is_decided", [False, True])
+def test_a_client_of_version_1_that_was_ended_as_by_version_2(is_decided: bool):
+    """A coordinator ends the transaction of a client that is gone as version 2 does; later ones keep the epoch."""
+    first, second = PARTITIONS[:2]
+    both = frozenset([first, second])
+    records = [
+        StateRecord("tx", ONGOING, 1, -1, 0, 0, both, 10, 10, 1000, 10),
+        StateRecord("tx", PREPARE_ABORT, 1, -1, 1, 2, both, 20, 10, 1000, 20),
+        StateRecord("tx", COMPLETE_ABORT, 1, -1, 1, 2, frozenset(), 20, 10, 1000, 22),
+        StateRecord("tx", EMPTY, 1, 1, 2, 2, frozenset(), 30, -1, 1000, 30),
+        StateRecord("tx", ONGOING, 1, 1, 2, 0, both, 40, 40, 1000, 40),
+        *([StateRecord("tx", PREPARE_COMMIT, 1, 1, 2, 0, both, 50, 40, 1000, 50)] if is_decided else []),
+    ]
+    logs = {
+        of: [
+            Part(of, 1, 0, 1, "aborted", 0, 0, 1, 1, 10, 21),
+            Part(of, 1, 2, -1, "open", 2, 2, -1, 1, 41),
+        ]
+        for of in (first, second)
+    }
+    rows = transactions_of(logs, records)
+    found = [
+        (row.producer_epoch, row.transactional_id, row.identified_by, row.decision, len(held(row))) for row in rows
+    ]
+    assert found == [
+        (1, "tx", "marker_epoch", "aborted", 2),
+        (2, "tx", "transaction_state", "committed" if is_decided else None, 2),
     ]

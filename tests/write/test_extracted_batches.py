@@ -16,7 +16,7 @@ from kraftlog.write.extracted_batches import ExtractedBatches
 EPOCHS = {7: 5, 8: 2}  # of the coordinators of two producers
 
 
-def data(offset: int, producer_id: int, sequence: int) -> bytes:
+def data(offset: int, producer_id: int, sequence: int, leader_epoch: int = 0) -> bytes:
     return kraftlog.encode(
         pa.record_batch({"value": ["x"]}),
         base_offset=offset,
@@ -25,7 +25,7 @@ def data(offset: int, producer_id: int, sequence: int) -> bytes:
         producer_epoch=0,
         base_sequence=sequence,
         is_transactional=True,
-        partition_leader_epoch=0,
+        partition_leader_epoch=leader_epoch,
     ).to_pybytes()
 
 
@@ -61,3 +61,18 @@ def test_aborts_have_the_coordinator_epoch_of_the_marker_before(tmp_path: Path, 
     aborted = {row["producer_id"]: row["coordinator_epoch"] for row in parts if row["state"] == "aborted"}
     assert aborted == (EPOCHS if cut else {7: 9, 8: 9})
     assert [fault.message for fault in kraftlog.open(folder).verify()] == []
+
+
+def test_aborts_have_the_leader_epoch_of_the_batch_before(tmp_path: Path) -> None:
+    """Leader epochs do not go back, also where the producer wrote last before an election."""
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    batches = [data(0, 7, 0, leader_epoch=1), data(1, 8, 0, leader_epoch=4), data(2, 9, 0, leader_epoch=6)]
+    (folder / f"{0:020d}.log").write_bytes(b"".join(batches))
+    segments = kraftlog.open(folder, cut=Cut({TopicPartition("t", 0): 2})).found.segments
+    extracted = ExtractedBatches(segments, ReadOptions())
+    pieces = b"".join(bytes(piece.data) for piece in extracted.pieces())
+    (folder / f"{0:020d}.log").write_bytes(pieces)
+    epochs = kraftlog.open(folder).batches(["partition_leader_epoch"])["partition_leader_epoch"].to_pylist()
+    assert epochs == [1, 4, 4, 4]
+    assert extracted.leader_epoch == 4

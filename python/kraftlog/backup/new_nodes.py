@@ -108,6 +108,10 @@ def new_nodes(
     ids = [node.node_id for node in made]
     if len(set(ids)) < len(ids):
         raise ValueError(f"nodes {', '.join(map(str, ids))}: each id once is expected")
+    ports = [(node.host, port) for node in made for port in (node.port, node.controller_port) if port is not None]
+    twice = [f"{host}:{port}" for at, (host, port) in enumerate(ports) if (host, port) in ports[:at]]
+    if twice:
+        raise ValueError(f"two listeners have the address {twice[0]}")
     if not any(node.controller_port for node in made):
         raise ValueError("no node is a controller: ID@HOST:PORT:CONTROLLER_PORT is expected of at least one")
     return made

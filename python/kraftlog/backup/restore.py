@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -76,6 +77,7 @@ WORKERS = 2
 _COORDINATORS = (CONSUMER_OFFSETS, TRANSACTION_STATE)
 _REPORT_VERSION = 1
 _MISSING = "missing_partition"
+_CLUSTER_ID = re.compile(r"[A-Za-z0-9_-]{22}")
 
 
 @dataclass(frozen=True)
@@ -301,6 +303,12 @@ def restore(
     files: list[Any] = [path for path in given if not isinstance(path, CutTime)]
     if quorum is not None and quorum not in QUORUMS:
         raise ValueError(f"quorum {quorum!r} is not one of {', '.join(QUORUMS)}")
+    if workers < 1:
+        raise ValueError(f"workers {workers}: expected 1 or more")
+    if new_cluster_id is not None and not _CLUSTER_ID.fullmatch(new_cluster_id):
+        raise ValueError(
+            f"new_cluster_id {new_cluster_id!r}: expected 22 characters, as kafka-storage random-uuid prints"
+        )
     log = open_log(files, cut=asked)
     at = asked or log.found.cut  # that of a path such as nightly@2026-11-24T03:00Z
     time = CutTime.of(at) if isinstance(at, str) else at if isinstance(at, CutTime) else None
@@ -370,7 +378,8 @@ class _Restore:
         self._epochs: dict[TopicPartition, int] = {}
         self._ends: dict[TopicPartition, int] = {}
         self._starts: dict[TopicPartition, int] = {}
-        self._aborted_producers = set[int]()
+        self._aborted_producers: dict[int, int] = {}
+        self._producer_epochs: dict[int, int] = {}
         self._open_at_cut: list[list[Segment]] = []
         ids = {one.cluster_id for lines in log.lines.partitions for one in lines.replicas} - {None}
         self.done = Restore(
@@ -391,6 +400,10 @@ class _Restore:
         segments = self._segments_by_partition(topics)
         rows = [row for row in tables["PartitionRecord"].to_pylist() if topics.get(row["topic_id"]) in chosen]
         rows.sort(key=lambda row: (topics[row["topic_id"]], row["partition_id"]))
+        ordinary = [row for row in rows if topics[row["topic_id"]] not in _COORDINATORS]
+        unknown = (numbers or set()) - {row["partition_id"] for row in ordinary}
+        if unknown:
+            raise ValueError(f"no topic that is restored has a partition {', '.join(map(str, sorted(unknown)))}")
         fewer = sum(len(row["replicas"]) > len(self._nodes) for row in rows)
         if fewer:
             self.done.notes.append(f"{fewer} of {len(rows)} partitions have fewer replicas than in the source")
@@ -490,6 +503,8 @@ class _Restore:
             if done.batches is None:
                 continue
             self._aborted_producers |= done.batches.aborted_producers
+            for producer_id, epoch in done.batches.producer_epochs.items():
+                self._producer_epochs[producer_id] = max(epoch, self._producer_epochs.get(producer_id, epoch))
             if done.batches.aborted_producers:
                 self._open_at_cut.append(done.segments)
             self.done.faults += [fault for fault in done.batches.faults if fault not in self.done.faults]
@@ -505,6 +520,7 @@ class _Restore:
             rows = transaction_rows(
                 later.states(segments, decided, batches.next_offset),
                 self._aborted_producers,
+                self._producer_epochs,
                 dict(self._at.image.feature_levels()).get("transaction.version", 0),
                 self.done.ended_transactions,
             )
@@ -522,7 +538,7 @@ class _Restore:
             data = encode(
                 batch,
                 base_offset=offset,
-                partition_leader_epoch=max(one.leader_epoch, 0),
+                partition_leader_epoch=max(one.leader_epoch, batches.leader_epoch, 0),
                 timestamp_ms=batches.last_timestamp,
             )
             yield Piece(last, offset, data, batch.num_rows, is_copied=False)
@@ -573,7 +589,6 @@ class _Restore:
             set_offsets(directory / LOG_START_OFFSETS, {of: self._starts[of] or None for of in there})
             # its files are complete, and its last epoch is that of the registration: its replicas are in sync
             write_file(directory / CLEAN_SHUTDOWN, b'{"version":0,"brokerEpoch":%d}' % BROKER_EPOCH)
-            disk().sync_folder(directory)
         counts: dict[str, int] = {}
         for one in self._planned:
             counts[one.target.topic] = counts.get(one.target.topic, 0) + 1

@@ -10,6 +10,10 @@ last records: PrepareAbort, with a raised epoch as the coordinator writes it for
 CompleteAbort; or CompleteCommit, if the transaction was decided and its markers lie before the cut. Otherwise the
 coordinator would wait for the timeout of a transaction that has ended.
 
+A cut at a time may have the first records of a transaction, but not what the coordinator wrote of it before: the time
+of records is the client's. An id that has a smaller epoch than its producer has in a partition gets a record with that
+one. Otherwise the next producer would have an epoch that the partition refuses as an old one.
+
 A group may have committed an offset behind the end of a partition, since the cut lies before it there, or the partition
 is restored without its records. The group gets the end of the partition: other records will have the offsets between,
 and it would skip them. For the same reason it loses its offsets of topics that are not restored.
@@ -38,6 +42,7 @@ from kraftlog.log_store.transaction_records import transaction_record, transacti
 from kraftlog.log_store.transaction_state import (
     COMPLETE_ABORT,
     COMPLETE_COMMIT,
+    EMPTY,
     LAST_EPOCH,
     PREPARE_ABORT,
     PREPARE_COMMIT,
@@ -48,7 +53,7 @@ from kraftlog.log_store.transaction_state import (
 from kraftlog.read.log_pass import Pass
 from kraftlog.tables.transactions import TransactionsOfLog, coordinator_transactions
 from kraftlog.topics import TopicPartition
-from kraftlog.transactions.transaction import OPEN, CoordinatorTransaction, StateRecord
+from kraftlog.transactions.transaction import OPEN, RAISES_EPOCHS, CoordinatorTransaction, StateRecord
 from kraftlog.write.appended_batches import headers_of
 from kraftlog.write.extracted_batches import Piece
 
@@ -97,30 +102,33 @@ class MovedOffset:
     new_offset: int | None = None
 
 
-def ended(state: TransactionState, aborted_producers: Collection[int]) -> list[TransactionState]:
+def ended(state: TransactionState, aborted_producers: Mapping[int, int]) -> list[TransactionState]:
     """Return the states by which a transactional id comes to rest; none if it is at rest.
 
     Parameters
     ----------
     state : TransactionState
         At the cut.
-    aborted_producers : collection of int
-        Producers whose transactions were open at the cut in a partition.
+    aborted_producers : mapping of int to int
+        Producers whose transactions were open at the cut in a partition, with the epoch of the markers that abort them.
 
     Examples
     --------
     >>> from kraftlog.backup.restored_coordinators import ended
     >>> from kraftlog.log_store.transaction_state import PREPARE_COMMIT, TransactionState
     >>> prepared = TransactionState("etl", 7, 3, 60_000, PREPARE_COMMIT)
-    >>> [(one.status_name, one.producer_epoch) for one in ended(prepared, {7})]
+    >>> [(one.status_name, one.producer_epoch) for one in ended(prepared, {7: 4})]
     [('PrepareAbort', 4), ('CompleteAbort', 4)]
-    >>> [(one.status_name, one.producer_epoch) for one in ended(prepared, {8})]
+    >>> [(one.status_name, one.producer_epoch) for one in ended(prepared, {8: 4})]
     [('CompleteCommit', 3)]
     """
     if not state.is_pending:
         return []
     states = []
-    if state.is_ongoing or (state.status == PREPARE_COMMIT and state.producer_id in aborted_producers):
+    # its own markers have the epoch of its state, which version 2 raised before; the next transaction has a larger one
+    own_epoch = state.producer_epoch + (state.transaction_version < RAISES_EPOCHS)
+    is_open = aborted_producers.get(state.producer_id) == own_epoch
+    if state.is_ongoing or (state.status == PREPARE_COMMIT and is_open):
         epoch = min(state.producer_epoch + 1, LAST_EPOCH)
         states.append(replace(state, status=PREPARE_ABORT, producer_epoch=epoch))
     last = states[-1] if states else state
@@ -244,13 +252,29 @@ def without_offsets(pieces: Iterable[Piece], offsets: Collection[int]) -> Iterat
 
 def transaction_rows(
     states: Iterable[TransactionState],
-    aborted_producers: Collection[int],
+    aborted_producers: Mapping[int, int],
+    producer_epochs: Mapping[int, int],
     transaction_version: int,
     done: list[EndedTransaction],
 ) -> Iterator[pa.RecordBatch]:
-    """Return the records to append to a partition of ``__transaction_state``: columns key and value."""
+    """Return the records to append to a partition of ``__transaction_state``: columns key and value.
+
+    Parameters
+    ----------
+    states : iterable of TransactionState
+    aborted_producers : mapping of int to int
+        As in ``ended``.
+    producer_epochs : mapping of int to int
+        The largest epoch of each producer in a partition.
+    transaction_version : int
+    done : list of EndedTransaction
+    """
     for state in states:
         after = ended(state, aborted_producers)
+        last = after[-1] if after else state
+        least_epoch = producer_epochs.get(last.producer_id, last.producer_epoch)
+        if last.producer_epoch < least_epoch:
+            after.append(replace(last, status=EMPTY, producer_epoch=least_epoch))
         if after:
             names = state.status_name, after[-1].status_name
             done.append(EndedTransaction(state.transactional_id, state.producer_id, *names))

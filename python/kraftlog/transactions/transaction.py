@@ -506,9 +506,11 @@ class _Join:
 
     def _take_other(self, part: Part) -> None:
         """Take a part that is open, or whose marker alone does not tell."""
-        transaction = self._of_epochs(part)
-        if transaction is None and part.state == OPEN:
-            transaction = self._sequenced_with(part)
+        # first the coordinator's word: it ends a client of version 1 that is gone as version 2 does, and the next
+        # transaction of the same producer is of version 1 again
+        transaction = self._sequenced_with(part) if part.state == OPEN else None
+        if transaction is None:
+            transaction = self._of_epochs(part)
         if transaction is None:
             shown = part.marker_epoch if part.has_ended else part.data_epoch
             transaction = Transaction(self._producer_id, shown, PARTITION)

@@ -92,10 +92,14 @@ class ExtractedBatches:
         Where a read_committed reader stops, and how long a torn tail is.
     open_producers : dict
         Producers whose transactions have records among the batches but no marker yet, with the offset of the first.
-    aborted_producers : set of int
-        Producers whose transactions are open where the log is cut, and were aborted.
+    aborted_producers : dict of int to int
+        Producers whose transactions are open where the log is cut, with the epoch of the marker that aborts them.
+    producer_epochs : dict of int to int
+        The largest epoch of each producer that wrote in transactions, with that of the marker that aborts the last one.
     last_timestamp : int
         The largest one of the last batch, in milliseconds; 0 without batches.
+    leader_epoch : int
+        Of the last batch; -1 without batches.
     """
 
     def __init__(
@@ -120,8 +124,10 @@ class ExtractedBatches:
         self.faults: list[Fault] = []
         self.notes = Notes()
         self.open_producers: dict[int, int] = {}
-        self.aborted_producers: set[int] = set()
+        self.aborted_producers: dict[int, int] = {}
+        self.producer_epochs: dict[int, int] = {}
         self.last_timestamp = 0
+        self.leader_epoch = -1
         self._last: dict[int, np.void] = {}  # headers of the last transactional batches of producers
         self._coordinator_epochs: dict[int, int] = {}  # of the last markers of producers
 
@@ -162,6 +168,7 @@ class ExtractedBatches:
                 if not len(headers):
                     continue
                 self.last_timestamp = max(0, int(headers["max_timestamp"][-1]))
+                self.leader_epoch = int(headers["partition_leader_epoch"][-1])
                 chosen = self._chosen(headers, options, view)
                 yield from self._copied(segment, file, headers if chosen.all() else headers[chosen], options)
                 self._on_progress(int(ends(scanned_headers)[-1] - scanned_headers["position"][0]))
@@ -194,12 +201,13 @@ class ExtractedBatches:
         for producer_id in sorted(self.open_producers):
             header = self._last[producer_id].copy()
             header["base_offset"] = self._next_offset
+            header["partition_leader_epoch"] = self.leader_epoch  # there may have been elections since its last batch
             header["producer_epoch"] = min(int(header["producer_epoch"]) + 1, LARGEST_EPOCH)
+            self.producer_epochs[producer_id] = self.aborted_producers[producer_id] = int(header["producer_epoch"])
             yield Piece(self._segments[-1], self._next_offset, self._abort(header, header), 0, is_copied=False)
             self._next_offset += 1
         if self.open_producers:
             self._note_aborts(len(self.open_producers))
-            self.aborted_producers.update(self.open_producers)
             self.open_producers.clear()
 
     def _abort(self, header: np.void, before: np.void) -> bytes:
@@ -264,7 +272,8 @@ class ExtractedBatches:
             chosen &= ~view.hides(headers)
             chosen &= ~is_control | (headers["control_type"] != ABORTED)
         for at in np.flatnonzero(headers["attributes"] & TRANSACTIONAL_BIT != 0).tolist():
-            producer_id = int(headers["producer_id"][at])
+            producer_id, epoch = int(headers["producer_id"][at]), int(headers["producer_epoch"][at])
+            self.producer_epochs[producer_id] = max(epoch, self.producer_epochs.get(producer_id, epoch))
             if is_control[at]:
                 self._coordinator_epochs[producer_id] = int(headers["coordinator_epoch"][at])
                 chosen[at] |= self.open_producers.pop(producer_id, None) is not None
