@@ -192,6 +192,18 @@ def test_an_offset_that_the_log_does_not_reach(cluster: SmallCluster, options: d
     assert [one.code.name for one in findings_of(committed_offsets, cluster.directory)] == expected
 
 
+def test_a_log_that_retention_has_emptied_ends_where_its_last_segment_begins(cluster: SmallCluster):
+    records(cluster, 9)
+    cluster.commit("t-0", 5)
+    stopped(cluster)
+    (log,) = (cluster.directory / "t-0").glob("*.log")
+    log.unlink()
+    (log.parent / f"{9:020d}.log").touch()
+    found = findings_of(committed_offsets, cluster.directory)
+    assert [one.code.name for one in found] == ["committed_offset_before_log_start"]
+    assert "has committed 5, and the log starts at 9" in found[0].known
+
+
 def test_logs_of_two_directories_were_not_closed_together(tmp_path: Path):
     ours, other = tmp_path / "1", tmp_path / "2"
     for directory in (ours, other):

@@ -70,7 +70,6 @@ class ProducerLog:
     ----------
     of : TopicPartition
     segments : list of Segment
-    end_offset : int
     is_whole : bool
         Whether it has all offsets from 0 on.
     is_sound : bool
@@ -92,7 +91,7 @@ class ProducerLog:
 
     def __init__(self, of: TopicPartition, segments: list[Segment]) -> None:
         self.of, self.segments = of, segments
-        self.end_offset = 0
+        self._next_offset = 0
         self.is_whole = self.is_sound = True
         self.broker_time = NO_TIMESTAMP
         self.odd: list[tuple[Segment, OddBatch]] = []
@@ -106,6 +105,11 @@ class ProducerLog:
         self._producers = np.empty(0, np.int64)  # that have written
         self._before: tuple[Segment, Headers] | None = None
 
+    @property
+    def end_offset(self) -> int:
+        """The end of the log; the last segment may be empty, and retention may have deleted all others."""
+        return max(self._next_offset, self.segments[-1].base_offset or 0)
+
     def add(self, segment: Segment, headers: Headers) -> None:
         """Add the next headers of a segment, with verified crc."""
         sound = headers["crc_ok"] != 0
@@ -115,9 +119,9 @@ class ProducerLog:
             return
         self.odd += [(segment, odd) for odd in self._sequences.add(headers)]
         ends = last_offsets(headers) + 1
-        begins = np.append(self.end_offset, ends[:-1])
+        begins = np.append(self._next_offset, ends[:-1])
         is_whole = self.is_whole & np.logical_and.accumulate(headers["base_offset"] == begins)
-        self.end_offset, self.is_whole = int(ends[-1]), bool(is_whole[-1])
+        self._next_offset, self.is_whole = int(ends[-1]), bool(is_whole[-1])
         attributes = headers["attributes"]
         is_data = attributes & CONTROL_BIT == 0
         of_broker = (attributes & TIMESTAMP_TYPE_BIT != 0) | (headers["control_type"] >= 0) | (not self._is_of_users)
