@@ -7,6 +7,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -23,6 +24,8 @@ from kraftlog.backup.restored_coordinators import MovedOffset, offset_rows
 from kraftlog.codec.rewrite import rewrite_batches
 from kraftlog.disk.disk import use_disk
 from kraftlog.layout.checkpoints import read_offset_checkpoint, read_properties
+from kraftlog.log_store.cluster import FEATURES
+from kraftlog.log_store.partition import Partition
 from kraftlog.metadata.uuids import uuid_text
 from kraftlog.topics import TopicPartition
 from kraftlog.transactions.cut import CutTime, Side
@@ -414,6 +417,39 @@ def test_an_id_has_no_smaller_epoch_than_its_producer_has_in_a_partition(tmp_pat
     assert statuses[-3:] == [2, 4, 0]  # the first transaction is complete, and is not the one that was open
     assert [row for row in log.findings().to_pylist() if row["severity"] != "note"] == []
     assert log.errors().to_pylist() == []
+
+
+@pytest.mark.parametrize("version", [0, 2])
+def test_a_decision_whose_markers_lie_after_the_cut_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
+    """Transactions of version 0 have one epoch; what the coordinator wrote of later ones does not count at the cut."""
+    append = Partition.append_marker
+
+    def append_later(self: Partition, *args: Any, timestamp_ms: int, **more: Any) -> None:
+        append(self, *args, timestamp_ms=timestamp_ms + 50, **more)
+
+    monkeypatch.setattr(Partition, "append_marker", append_later)
+    monkeypatch.setitem(FEATURES, "transaction.version", version)
+    clock, times = StandingClock(), []
+    with LogStore(tmp_path / "store", clock=clock) as store, store.producer("etl") as producer:
+        store.create_topic("orders")
+        for number in range(4):
+            producer.begin_transaction()
+            producer.send("orders", value=str(number))
+            producer.flush()
+            clock.now += 1000
+            times.append(clock.now)
+            producer.commit_transaction()
+    cut = CutTime(Side.AT_OR_BEFORE, times[1] + 20)
+    decided = kraftlog.open(tmp_path / "store", cut=cut).transactions(["decision_timestamp_ms"]).to_pylist()
+    assert all((row["decision_timestamp_ms"] or 0) <= times[1] for row in decided)
+    done = kraftlog.restore(tmp_path / "store", tmp_path / "cluster", cut=cut)
+    (directory,) = directories(tmp_path / "cluster")
+    log = kraftlog.open(directory)
+    assert [row["value"] for row in rows_of(log, "orders", "read_committed")] == [b"0"]  # type: ignore[index]
+    assert [(one.before, one.after) for one in done.ended_transactions] == [("Ongoing", "CompleteAbort")]
+    assert [row for row in log.findings().to_pylist() if row["severity"] != "note"] == []
 
 
 def test_what_is_appended_has_no_older_leader_epoch(store: Path, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from kraftlog.topics import TRANSACTION_STATE
 
 
 def coordinator_segments(files: Discovery, read: Pass, topic: str = TRANSACTION_STATE) -> list[Segment]:
-    """Return the segments of a coordinator's topic of the log directories that files are in.
+    """Return the segments of a coordinator's topic of the log directories that files are in, or those at their cut.
 
     Parameters
     ----------
@@ -27,10 +27,12 @@ def coordinator_segments(files: Discovery, read: Pass, topic: str = TRANSACTION_
         Receives folders that cannot be listed.
     topic : str
     """
-    directories = sorted({segment.folder.absolute().parent for segment in files.segments if segment.topic is not None})
-    folders = [folder for directory in directories for folder in disk().matches(directory, f"{topic}-*")]
-    listed = replace(files, segments=listed_segments(folders, read))
-    return line_segments(listed, [], heals=read.options.heal)
+    segments = [one for one in files.segments if one.topic == topic and not one.state]
+    if not any(one.is_cut for one in segments):
+        directories = sorted({one.folder.absolute().parent for one in files.segments if one.topic is not None})
+        folders = [folder for directory in directories for folder in disk().matches(directory, f"{topic}-*")]
+        segments = listed_segments(folders, read)
+    return line_segments(replace(files, segments=segments), [], heals=read.options.heal)
 
 
 def listed_segments(folders: list[LogPath], read: Pass) -> list[Segment]:
