@@ -27,6 +27,10 @@ NOTICED = {
     "backup/backup_folder.py BackupFolder.writer: disk().make_folder(self.path)": "BackupWorkload",
     "backup/backup_folder.py Writer._begin: sync(path)": "BackupWorkload",
     "backup/prune.py prune: disk().sync_folder(repository.path / BACKUPS)": "BackupWorkload",
+    "backup/new_folder.py new_folder: disk().make_folder(temporary)": "RestoreWorkload",
+    "backup/new_folder.py new_folder: disk().sync_folder(target.absolute().parent)": "RestoreWorkload",
+    "backup/restore.py _copy_folder: disk().sync_folder(target)": "RestoreWorkload",
+    "disk/durable.py copy_file: copy.sync()": "RestoreWorkload",
     "disk/durable.py _renamed_file: file.sync()": "MetadataWorkload(commit)",
     "disk/durable.py delete_file: disk().sync_folder(path.parent)": "PartitionWorkload(batch, no recovery point)",
     "disk/durable.py new_file: disk().sync_folder(path.parent)": "MetadataWorkload(commit)",
@@ -61,6 +65,12 @@ NOTICED = {
 NOT_NOTICED = {
     "backup/backup_folder.py Writer._make_folder: disk().make_folder(path.parent)": "the folder of manifests, which is"
     " next to it, makes it durable as well",
+    "backup/new_folder.py new_folder: disk().sync_folder(temporary)": "the last file of a restore is its report, whose"
+    " name is synced as well; an extract has none",
+    "backup/restore.py _Restore.write: disk().make_folder(directory)": "the properties of a node and the report make"
+    " the names of its folders durable as well",
+    "backup/quorum.py write_controller: disk().make_folder(directory)": "a restore makes the folders of all nodes"
+    " before; a rescue does not",
     "log_store/staging.py _PartitionFiles.finish: disk().sync_file(path)": "the commit syncs the file as well, but not"
     " what another machine has in memory, where the task may have run",
     "log_store/store.py LogStore.__init__: disk().make_folder(self.path)": "the metadata log makes it durable as well",

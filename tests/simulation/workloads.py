@@ -7,6 +7,7 @@ from compact_workload import CompactWorkload
 from metadata_workload import MetadataWorkload
 from partition_workload import PartitionWorkload
 from recovery_workload import RecoveryWorkload
+from restore_workload import RestoreWorkload
 from sink_workload import SinkWorkload
 from store_workload import StoreWorkload
 
@@ -20,6 +21,7 @@ WORKLOADS = (
     lambda: SinkWorkload(overwrites=True),
     lambda: RecoveryWorkload(cuts_damage=False),
     lambda: RecoveryWorkload(cuts_damage=True),
+    lambda: RestoreWorkload(),
     lambda: StoreWorkload(1),
     lambda: StoreWorkload(2),
     lambda: CompactWorkload(),
