@@ -32,6 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("random logs")
     group.addoption("--random-seconds", type=float, default=4.0, help="how long each test of random logs runs")
     group.addoption("--random-seed", type=int, default=0, help="the number of the first log")
+    group.addoption("--boots", type=int, default=1, help="how many clusters start from random cuts of backups")
     group.addoption("--kafka-release", help="a release whose classes run, instead of those of pom.xml")
     group.addoption("--audits", type=Path, help="a file for the findings of audits of all nodes, a line each")
     group.addoption("--random-counts", type=Path, help="a file for what was drawn and found, a line each minute")

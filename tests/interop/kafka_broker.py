@@ -255,6 +255,11 @@ class Broker(Node):
         (state,) = self._run("ClusterState")
         return state
 
+    def quorum(self) -> Line:
+        """Return what the broker says of the controllers: see Quorum.java."""
+        (quorum,) = self._run("Quorum")
+        return quorum
+
     def join(self, lines: Iterable[Line]) -> None:
         """Let consumers join groups and stay their members: see Members.java."""
         self._run("Members", lines=lines)

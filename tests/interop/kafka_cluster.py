@@ -188,11 +188,11 @@ class Cluster:
             for disk in self.disks.values():
                 disk.unmount()
 
-    def create(self, topic: str, partitions: int, configs: Mapping[str, str] | None = None) -> None:
-        """Create a topic on all brokers."""
-        created = NewTopic(
-            topic, num_partitions=partitions, replication_factor=len(BROKERS), config={**(configs or {})}
-        )
+    def create(
+        self, topic: str, partitions: int, configs: Mapping[str, str] | None = None, replicas: int = len(BROKERS)
+    ) -> None:
+        """Create a topic, by default on all brokers."""
+        created = NewTopic(topic, num_partitions=partitions, replication_factor=replicas, config={**(configs or {})})
         # as long as the controller does not know all brokers, it refuses
         self._wait(lambda: self.admin.create_topics([created])[topic].result(LIMIT))
 
@@ -332,9 +332,15 @@ class Cluster:
 
     def allow_unclean_elections(self, topic: str) -> None:
         """Let any replica of a topic lead; those of Kafka's own topics have to be in sync."""
-        entry = ConfigEntry(_UNCLEAN, "true", incremental_operation=AlterConfigOpType.SET)
-        resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])
-        self.admin.incremental_alter_configs([resource])[resource].result(LIMIT)
+        self.set_configs(topic, {_UNCLEAN: "true"})
+
+    def set_configs(self, topic: str, configs: Mapping[str, str]) -> None:
+        """Set configs of a topic as soon as it is there."""
+        entries = [
+            ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in configs.items()
+        ]
+        resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=entries)
+        self._wait(lambda: self.admin.incremental_alter_configs([resource])[resource].result(LIMIT))
 
     @staticmethod
     def _wait(ask: Callable[[], Answer], accepts: Callable[[Answer], bool] = lambda _: True) -> Answer:
