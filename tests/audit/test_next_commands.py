@@ -14,6 +14,7 @@ import pytest
 from small_cluster import SmallCluster
 from test_cluster import OTHER_ID, cut_metadata_log, second
 from test_loss_ledger import with_leader
+from test_lost_markers import Failover
 from test_side_files import damage_index, empty_txnindex
 
 import kraftlog
@@ -66,6 +67,18 @@ def lost(home: Path) -> list[object]:
     marks = {HIGH_WATERMARKS: "0\n1\norders 0 2\n", CLEANER_OFFSETS: "0\n0\n"}
     two = replica(home / "2", (0, [batch(0, 4, "a"), batch(1, 5, "x"), batch(2, 5, "y")]), node=2, checkpoints=marks)
     return [one, two, with_leader(home / "controller", 1, 6)]
+
+
+def lost_commit(home: Path, kind: str = "COMMIT") -> list[object]:
+    failover = Failover(home)
+    failover.complete(kind)
+    failover.lose(kind)
+    failover.findings()
+    return [home / name for name in ("1", "2", "100")]
+
+
+def lost_abort(home: Path) -> list[object]:
+    return lost_commit(home, "ABORT")
 
 
 def stopped(home: Path) -> list[object]:
@@ -146,6 +159,8 @@ BROKEN: dict[Callable[[Path], list[object]], set[str]] = {
     | {"first_sequence_not_zero", "suspected_duplicate", "coordinator_epoch_goes_back", "commit_goes_back"},
     replicas: {"replicas_differ", "follower_lacks_records"},
     lost: {"lost_committed_records", "lost_records"},
+    lost_commit: {"commit_marker_lost"},
+    lost_abort: {"abort_marker_lost"},
     stopped: {
         "recovery_point_after_end",
         "high_watermark_after_end",

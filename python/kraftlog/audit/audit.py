@@ -12,6 +12,7 @@ from kraftlog.audit.committed_offsets import committed_offsets
 from kraftlog.audit.evidence import Evidence
 from kraftlog.audit.finding import Finding, FindingCode
 from kraftlog.audit.loss_ledger import lost_lines
+from kraftlog.audit.lost_markers import lost_markers
 from kraftlog.audit.producers import (
     epoch_findings,
     impossible_headers,
@@ -38,6 +39,7 @@ Check = Callable[[Evidence], Iterator[Finding]]
 CHECKS: tuple[Check, ...] = (
     replicas_that_differ,
     lost_lines,
+    lost_markers,
     torn_transactions,
     markers_without_decision,
     markers_without_records,

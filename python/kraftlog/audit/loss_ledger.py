@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -50,6 +51,21 @@ LOST_RECORDS = FindingCode(
 )
 
 
+class LostHistory(NamedTuple):
+    """A replica whose history is not that of its partition's line.
+
+    Attributes
+    ----------
+    replica, line : Replica
+    parts_at : int
+        The offset at which their histories part.
+    """
+
+    replica: Replica
+    line: Replica
+    parts_at: int
+
+
 @dataclass(frozen=True)
 class LostRecords:
     """What a replica holds, and the line of its partition does not.
@@ -89,9 +105,30 @@ class LostRecords:
 def lost_records(evidence: Evidence) -> Iterator[LostRecords]:
     """Return the records of lost lines, each once, by partition; the last part of each log is read."""
     for partition in evidence.lines.partitions:
-        replicas = local_replicas(partition)
-        if len(replicas) > 1:
-            yield from _of_partition(partition, replicas, evidence.lines, evidence.checkpoints, evidence.read)
+        yield from _of_partition(partition, evidence.lines, evidence.checkpoints, evidence.read)
+
+
+def has_leader(partition: Partition, lines: Lines) -> bool:
+    """Whether a metadata log among the files names the leader of a partition."""
+    leader = lines.leader_of(partition)
+    return leader is not None and leader >= 0
+
+
+def lost_histories(partition: Partition, lines: Lines) -> Iterator[LostHistory]:
+    """Return the replicas of a partition whose history its leader does not have, the newest first.
+
+    Nothing is returned if the files of the leader are not given: it may have the records.
+    """
+    replicas = local_replicas(partition)
+    is_led, leader_epoch = has_leader(partition, lines), lines.leader_epoch_of(partition)
+    if len(replicas) < 2 or (is_led and replicas[0].node_id != lines.leader_of(partition)):
+        return
+    line, *others = replicas
+    for one in sorted(others, key=lambda one: one.end, reverse=True):
+        parts_at = one.agrees_until(line)
+        is_newer = is_led and leader_epoch is not None and one.end.last_epoch >= leader_epoch
+        if parts_at is not None and parts_at < one.end.end_offset and not is_newer:
+            yield LostHistory(one, line, parts_at)  # a newer one was read while the leader went on
 
 
 def lost_lines(evidence: Evidence) -> Iterator[Finding]:
@@ -130,21 +167,12 @@ def _known(lost: LostRecords, count: int, offsets: Stretch, *, is_committed: boo
 
 
 def _of_partition(
-    partition: Partition, replicas: Sequence[Replica], lines: Lines, checkpoints: ReplicaCheckpoints, read: Pass
+    partition: Partition, lines: Lines, checkpoints: ReplicaCheckpoints, read: Pass
 ) -> Iterator[LostRecords]:
-    line, *others = replicas
-    leader, leader_epoch = lines.leader_of(partition), lines.leader_epoch_of(partition)
-    is_led = leader is not None and leader >= 0
-    if is_led and line.node_id != leader:
-        return  # the leader's files are not given: it may have the records
     listed: list[Headers] = []
-    for one in sorted(others, key=lambda one: one.end, reverse=True):
-        parts_at = one.agrees_until(line)
-        is_newer = is_led and leader_epoch is not None and one.end.last_epoch >= leader_epoch
-        if parts_at is None or parts_at >= one.end.end_offset or is_newer:
-            continue  # a newer one was read while the leader went on
+    for one, line, parts_at in lost_histories(partition, lines):
         # read before the log, which may be truncated meanwhile
-        committed_until = (checkpoints.high_watermark(one) or 0) if is_led else 0
+        committed_until = (checkpoints.high_watermark(one) or 0) if has_leader(partition, lines) else 0
         own = Stretch(max(parts_at, one.start_offset), one.end.end_offset)
         batches = _tail(one, own.first_offset, read)
         batches = _apart_from(line, parts_at, batches, read)
@@ -162,11 +190,12 @@ def _of_partition(
 
 def _tail(replica: Replica, start_offset: int, read: Pass) -> Headers:
     """Return the intact batches of a replica that begin at or after an offset."""
-    blocks = [np.empty(0, HEADER_DTYPE), *_intact(replica, start_offset, read)]
+    blocks = [np.empty(0, HEADER_DTYPE), *intact_from(replica, start_offset, read)]
     return np.concatenate(blocks)
 
 
-def _intact(replica: Replica, start_offset: int, read: Pass) -> Iterator[Headers]:
+def intact_from(replica: Replica, start_offset: int, read: Pass) -> Iterator[Headers]:
+    """Return the headers of the intact batches of a replica that begin at or after an offset."""
     for segment in segments_within(replica, start_offset, LAST_OFFSET):
         for headers in segment_headers(segment, read.faults, check_crc=True):
             yield headers[(headers["crc_ok"] != 0) & (headers["magic"] >= 2) & (headers["base_offset"] >= start_offset)]
@@ -180,7 +209,7 @@ def _apart_from(line: Replica, parts_at: int, batches: Headers, read: Pass) -> H
     """
     is_lost = np.ones(len(batches), bool)
     is_known = line.end.end_offset == parts_at
-    for headers in _intact(line, parts_at, read):
+    for headers in intact_from(line, parts_at, read):
         is_known |= bool((headers["base_offset"] == parts_at).any())
         is_lost &= ~_is_in(batches, headers, _PLACE)
         is_sequenced = (batches["producer_id"] >= 0) & (batches["base_sequence"] >= 0)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from kraftlog.audit.evidence import Evidence
 from kraftlog.audit.finding import Finding, FindingCode, Severity
+from kraftlog.audit.producer_logs import ProducerLog
 from kraftlog.codec.headers import NO_TIMESTAMP
 from kraftlog.tables.causes import OpenTransaction
 from kraftlog.topics import TRANSACTION_STATE, TopicPartition
@@ -191,14 +192,17 @@ def open_transactions(evidence: Evidence) -> Iterator[Finding]:
         for part, _ in parts.parts if log is not None else ():
             if part.state != OPEN or log is None:
                 continue
-            state = ProducerState(
-                part.producer_id, part.data_epoch, NONE, NONE, 0, NO_TIMESTAMP, NONE, part.first_offset
-            )
-            opened = evidence.coordinators.open_transaction(log.segments[0], state)
+            opened = opened_as(evidence, log, part)
             written_before = parts.marker_time_after(part.first_offset)
             code = _code_of(opened, written_before, evidence.producer_logs.broker_time)
             waiting = f"{log.end_offset - part.first_offset} offsets from {part.first_offset} on wait for {opened.text}"
             yield _finding(evidence, code, part, part.first_offset, waiting, "why")
+
+
+def opened_as(evidence: Evidence, log: ProducerLog, part: Part) -> OpenTransaction:
+    """Return what coordinators say of a part that is open in the log of its partition."""
+    state = ProducerState(part.producer_id, part.data_epoch, NONE, NONE, 0, NO_TIMESTAMP, NONE, part.first_offset)
+    return evidence.coordinators.open_transaction(log.segments[0], state)
 
 
 def _code_of(opened: OpenTransaction, written_before: int | None, broker_time: int) -> FindingCode:
