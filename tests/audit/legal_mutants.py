@@ -35,6 +35,12 @@ class Rule(NamedTuple):
     holds: Callable[[Mutant], bool]
 
 
+def _control_type(marker: bytes) -> int:
+    """Return the type in the key of a marker."""
+    (key,) = kraftlog.decode(marker, columns=["key"], include_control=True).to_table()["key"].to_pylist()
+    return int.from_bytes(key[2:4], "big")
+
+
 @cache
 def _keys(batch: bytes) -> frozenset[bytes]:
     return frozenset(kraftlog.decode(batch, columns=["key"]).to_table()["key"].to_pylist())
@@ -110,6 +116,21 @@ def _begins_after_an_end(mutant: Mutant) -> bool:
     return _status(mutant.batches[mutant.number]) in (_EMPTY, _ONGOING) and last in (_EMPTY, *_COMPLETE)
 
 
+def _is_between_like_transactions(mutant: Mutant) -> bool:
+    """Whether a record goes from a transaction to the next or the one before it, and both end in the same way."""
+    if mutant.topic != CONSUMER_OFFSETS:
+        return False
+    each = [fields_of(batch) for batch in mutant.batches]
+    swapped = each[mutant.number : mutant.number + 2]
+    of = {(one["producer_id"], one["producer_epoch"]) for one in swapped}
+    markers = [
+        _control_type(batch)
+        for batch, one in zip(mutant.batches[mutant.number :], each[mutant.number :], strict=True)
+        if one["attributes"] & CONTROL and {(one["producer_id"], one["producer_epoch"])} == of
+    ]
+    return len(of) == 1 and len(markers) > 1 and markers[0] == markers[1]
+
+
 def _has_no_producer(mutant: Mutant) -> bool:
     attributes = fields_of(mutant.batches[mutant.number])["attributes"]
     return mutant.what == "plain" and not attributes & (CONTROL | TRANSACTIONAL)
@@ -139,6 +160,12 @@ RULES = [
             mutant.topic == CONSUMER_OFFSETS
             and not any(fields_of(one)["attributes"] & CONTROL for one in mutant.batches[mutant.number :][:2])
         ),
+    ),
+    Rule(
+        "a transaction may add the topic and commit no offset, and the next one may commit several times; the clock of"
+        " the broker may be set back",
+        {"swapped"},
+        _is_between_like_transactions,
     ),
     Rule(
         "a cleaner removes records of groups whose keys come again, and followers copy the gaps of offsets",

@@ -83,6 +83,33 @@ def test_a_marker_that_keeps_the_epoch_is_not_that_of_a_transaction_that_raised_
     assert cluster.found(markers_without_decision) == [("commit_without_decision", "t", marker)]
 
 
+@pytest.mark.parametrize(("kind", "code"), [("COMMIT", "commit_without_decision"), ("ABORT", "abort_without_decision")])
+@pytest.mark.parametrize(("is_known", "data_epoch"), [(True, 0), (True, 2), (False, 0)])
+def test_a_marker_of_a_later_transaction_that_did_not_raise_the_epoch(
+    cluster: SmallCluster, kind: str, code: str, is_known: bool, data_epoch: int
+):
+    """It cannot end data of an earlier epoch; a later marker of the producer shows that coordinators would have it."""
+    begin(cluster)
+    cluster.state(ONGOING, 1, 0, "t-0", start=cluster.now, version=0)
+    if data_epoch == 2:
+        cluster.data("t-0", 1, 0)
+        cluster.marker("t-0", 1, 1, "ABORT")
+    cluster.data("t-0", 1, data_epoch)
+    offset = cluster.marker("t-0", 1, 2, kind)
+    cluster.state(PREPARE_ABORT, 1, 1, "t-0", version=0)
+    cluster.state(COMPLETE_ABORT, 1, 1, version=0)
+    start = cluster.now
+    cluster.state(EMPTY, 1, 2, version=0)
+    cluster.state(ONGOING, 1, 2, "t-0", start=start, version=0)
+    if is_known:
+        cluster.data("t-0", 1, 2)
+        cluster.state(PREPARE_COMMIT, 1, 2, "t-0", start=start, version=0)
+        cluster.marker("t-0", 1, 2)
+        cluster.state(COMPLETE_COMMIT, 1, 2, start=start, version=0)
+    is_found = is_known and data_epoch == 0
+    assert cluster.found(markers_without_decision) == [(code, "t", offset)] * is_found
+
+
 def test_the_coordinators_may_not_have_the_last_transactions(cluster: SmallCluster):
     """Their files may have been copied before those of the partition."""
     begin(cluster)
@@ -238,6 +265,29 @@ def test_a_transaction_is_completed_once_or_by_the_same_record_again(cluster: Sm
     assert cluster.found(coordinator_transitions) == []
     cluster.state(status, 1, 0, at=6)
     assert cluster.found(coordinator_transitions) == [("coordinator_state_goes_back", "__transaction_state", 2)]
+
+
+@pytest.mark.parametrize("before", [EMPTY, COMPLETE_COMMIT, COMPLETE_ABORT])
+@pytest.mark.parametrize(("producer", "epoch", "count"), [(1, 4, 0), (1, 5, 1), (2, 4, 1)])
+def test_a_transaction_begins_under_the_epoch_that_was_initialized(
+    cluster: SmallCluster, before: int, producer: int, epoch: int, count: int
+):
+    cluster.state(before, 1, 4)
+    cluster.state(ONGOING, producer, epoch)
+    expected = [("coordinator_state_goes_back", "__transaction_state", 1)] * count
+    assert cluster.found(coordinator_transitions) == expected
+
+
+@pytest.mark.parametrize("status", [PREPARE_COMMIT, PREPARE_ABORT])
+@pytest.mark.parametrize(("epoch", "start", "count"), [(1, 2, 0), (2, 1, 0), (2, 2, 1)])
+def test_a_decision_follows_no_decision_of_another_transaction(
+    cluster: SmallCluster, status: int, epoch: int, start: int, count: int
+):
+    """A coordinator writes one again, at another time if nothing was begun, or with another epoch after a fence."""
+    cluster.state(status, 1, 1, start=1)
+    cluster.state(status, 1, epoch, start=start)
+    expected = [("coordinator_state_goes_back", "__transaction_state", 1)] * count
+    assert cluster.found(coordinator_transitions) == expected
 
 
 ILLEGAL = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from kraftlog.audit.evidence import Evidence
 from kraftlog.audit.finding import Finding, FindingCode, Severity
@@ -123,12 +123,12 @@ def markers_without_decision(evidence: Evidence) -> Iterator[Finding]:
     if not of_coordinators or not all(log.is_whole for log in of_coordinators):
         return
     goes_on_until = max(log.broker_time for log in of_coordinators)
-    listed: dict[tuple[int, int, bool], set[TopicPartition | None]] = defaultdict(set)  # None: every partition
+    decided: dict[tuple[int, int], list[CoordinatorTransaction]] = defaultdict(list)
     greatest_epochs: dict[int, int] = {}
     for each in evidence.coordinator_transactions:
-        partitions = {None} if each.partitions is None else each.partitions
-        listed[each.producer_id, each.epoch, _has_raised(each)].update(partitions)
+        decided[each.producer_id, each.epoch].append(each)
         greatest_epochs[each.producer_id] = max(each.epoch, greatest_epochs.get(each.producer_id, NONE))
+    last_known = _last_known_markers(evidence.producer_logs.transactions)
     for one in evidence.producer_logs.transactions:
         for part in one.parts if one.producer_id in greatest_epochs else ():
             if not part.has_ended:
@@ -136,14 +136,11 @@ def markers_without_decision(evidence: Evidence) -> Iterator[Finding]:
             first = evidence.first_transactions.get((one.producer_id, part.of.topic))
             if first is None or part.marker_timestamp < first.start:
                 continue  # of another cluster or topic, from which the partition was copied
-            # a marker with the epoch of its data is not that of a transaction whose coordinator raised the epoch
-            kinds = (False,) if part.data_epoch == part.marker_epoch else (False, True)
-            keys = ((one.producer_id, part.marker_epoch, has_raised) for has_raised in kinds)
-            same = [listed[key] for key in keys if key in listed]
-            is_listed = any(part.of in some or None in some for some in same)
+            same = [each for each in decided[one.producer_id, part.marker_epoch] if _may_end(each, part)]
             is_behind = greatest_epochs[one.producer_id] > part.marker_epoch
+            is_behind |= last_known[one.producer_id, part.of] > part.marker_offset
             goes_on = is_behind or goes_on_until > part.marker_timestamp + CLOCKS_DIFFER_MS
-            if not is_listed and goes_on:
+            if goes_on and not any(each.may_have(part.of) for each in same):
                 code = ABORT_WITHOUT_DECISION if part.state == ABORTED else COMMIT_WITHOUT_DECISION
                 why = f"its transaction has not {part.of}" if same else "it decided no transaction of this epoch"
                 known_ = (
@@ -152,9 +149,23 @@ def markers_without_decision(evidence: Evidence) -> Iterator[Finding]:
                 yield _finding(evidence, code, part, part.marker_offset, known_)
 
 
-def _has_raised(of_coordinator: CoordinatorTransaction) -> bool:
-    """Return whether the coordinator raised the epoch for the markers."""
-    return of_coordinator.data_epoch is not None and of_coordinator.data_epoch < of_coordinator.epoch
+def _may_end(of_coordinator: CoordinatorTransaction, part: Part) -> bool:
+    """Return whether a transaction can have a marker: its epoch is that of the data, or the coordinator raised it."""
+    if of_coordinator.data_epoch is None or part.data_epoch == NONE:
+        return True
+    has_raised = of_coordinator.data_epoch < of_coordinator.epoch
+    return has_raised == (part.data_epoch != part.marker_epoch)
+
+
+def _last_known_markers(transactions: Iterable[Transaction]) -> Mapping[tuple[int, TopicPartition], int]:
+    """Return, by producer and partition, the offset of the last marker that a coordinator decided as it says."""
+    last: dict[tuple[int, TopicPartition], int] = defaultdict(lambda: NONE)
+    for one in transactions:
+        for part in one.parts if one.known is not None and one.known.decision is not None else ():
+            if part.has_ended and part.first_offset != NONE and part.state == one.decision:
+                key = part.producer_id, part.of
+                last[key] = max(part.marker_offset, last[key])
+    return last
 
 
 def markers_without_records(evidence: Evidence) -> Iterator[Finding]:

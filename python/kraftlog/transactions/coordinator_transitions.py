@@ -74,6 +74,13 @@ def _contradiction(last: StateRecord, record: StateRecord) -> str:
         return f"producer_epoch {record.producer_epoch} after {last.producer_epoch}"
     if now != before and now in _BEFORE and before in _BEFORE and before not in _BEFORE[now]:
         return f"{_NAMES[now]} after {_NAMES[before]}"
+    if now == ONGOING and before in _ENDED and _producer_of(record) != _producer_of(last):
+        began = "producer_id {}, epoch {}".format(*_producer_of(record))
+        return f"Ongoing of {began}, which no record initializes after {_NAMES[before]} of epoch {last.producer_epoch}"
+    # a record of the same transaction may be written again, at another time, and after a fence with another epoch
+    is_next = record.start != last.start and record.producer_epoch != last.producer_epoch
+    if now == before and now in (PREPARE_COMMIT, PREPARE_ABORT) and is_next:
+        return f"{_NAMES[now]} of another transaction than"
     is_other = (record.start, record.last_update) != (last.start, last.last_update)
     if now == before and now in (COMPLETE_COMMIT, COMPLETE_ABORT) and is_other:  # Kafka writes only the same one again
         return f"{_NAMES[now]} of another transaction than"
@@ -86,3 +93,7 @@ def _contradiction(last: StateRecord, record: StateRecord) -> str:
         if left_out:
             return f"{_NAMES[now]} without {', '.join(left_out)}, which the transaction has in the record"
     return ""
+
+
+def _producer_of(record: StateRecord) -> tuple[int, int]:
+    return record.producer_id, record.producer_epoch
