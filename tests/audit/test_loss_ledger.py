@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -101,6 +102,27 @@ def test_what_a_producer_has_sent_again_is_not_lost(tmp_path: Path):
     assert values(tmp_path / "ledger") == [b"v2", b"v4"]
     copy = kraftlog.open(tmp_path / "ledger" / "replica-0").records(["offset", "value"]).to_table().to_pylist()
     assert copy == [{"offset": 2, "value": b"v2"}, {"offset": 4, "value": b"v4"}]
+
+
+def with_key(base_offset: int, epoch: int, value: str, **options: Any) -> bytes:
+    """Return a batch of one record, whose key does not depend on its offset."""
+    rows = pa.table({"key": [b"k"], "value": [value.encode()]})
+    given = {"partition_leader_epoch": epoch, "timestamp_ms": 9, **options}
+    return bytes(kraftlog.encode(rows, base_offset=base_offset, **given))
+
+
+@pytest.mark.parametrize(("again", "lost"), [("b", []), ("other", [b"b"])])
+def test_another_batch_of_the_same_sequence_does_not_make_up_for_a_lost_one(
+    tmp_path: Path, again: str, lost: list[bytes]
+) -> None:
+    """A coordinator whose own log was cut off gives a producer id and an epoch to another producer."""
+    sent = {"producer_id": 7, "producer_epoch": 2, "base_sequence": 0}
+    common = batch(0, 1, "a")
+    line = replica(tmp_path / "1", (0, [common, batch(1, 4, "x"), with_key(2, 4, again, timestamp_ms=5, **sent)]))
+    other = replica(tmp_path / "2", (0, [common, with_key(1, 2, "b", **sent)]))
+    write_loss_ledger(kraftlog.open([line, other]), tmp_path / "ledger")
+    assert values(tmp_path / "ledger") == lost
+    assert ("lost_records" in codes(line, other)) == bool(lost)
 
 
 def with_leader(directory: Path, leader: int, leader_epoch: int) -> Path:
@@ -213,8 +235,8 @@ def test_transactions_of_a_lost_line_keep_their_markers(tmp_path: Path):
         kraftlog.encode_marker("COMMIT", producer_id=9, producer_epoch=0, base_offset=4, timestamp_ms=1).to_pybytes()
     )
     marker[12:16] = (2).to_bytes(4, "big")  # the leader epoch, which the checksum does not cover
-    lost = [batch(1, 2, "b", base_sequence=0, **sent), batch(2, 2, "c", **again), batch(3, 2, "d"), bytes(marker)]
-    line = replica(tmp_path / "1", (0, [batch(0, 1, "a"), batch(1, 4, "c", **again)]))
+    lost = [batch(1, 2, "b", base_sequence=0, **sent), with_key(2, 2, "c", **again), batch(3, 2, "d"), bytes(marker)]
+    line = replica(tmp_path / "1", (0, [batch(0, 1, "a"), with_key(1, 4, "c", **again)]))
     other = replica(tmp_path / "2", (0, [batch(0, 1, "a"), *lost]))
     (folder,) = write_loss_ledger(kraftlog.open([line, other]), tmp_path / "ledger").folders
     log = kraftlog.open(folder)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,18 +18,23 @@ from kraftlog.audit.evidence import Evidence
 from kraftlog.audit.finding import Finding, FindingCode, Severity
 from kraftlog.audit.replicas import LAST_OFFSET, local_replicas, name_of, segments_within
 from kraftlog.codec.headers import Headers, last_offsets
+from kraftlog.codec.options import ReadOptions
 from kraftlog.layout.names import printable
 from kraftlog.read.held_offsets import OffsetSet, Stretch
 from kraftlog.read.log_pass import Pass
 from kraftlog.read.partitions import Partition, Replica
 from kraftlog.read.replica_checkpoints import ReplicaCheckpoints
 from kraftlog.read.segment_reader import segment_headers
+from kraftlog.tables.all_tables import TABLES
 from kraftlog.tables.lines import Lines
+from kraftlog.tables.read import Read
+from kraftlog.tables.record_rows import record_rows
 
 _PRECONDITION = (
     "The log directories of that broker and, if a metadata log is among the files, of the leader are given; leader "
     "epochs (message format 2) show that the histories part at an offset where the leader has a batch, or ends; the "
-    "leader has no batch with the same contents, or of the same producer, epoch and sequence."
+    "leader has no batch with the same contents, neither at the same offset nor, as its producer has sent it again, at "
+    "another one with the same sequence."
 )
 
 _PLACE = ("base_offset", "batch_length", "crc")
@@ -175,7 +180,7 @@ def _of_partition(
         committed_until = (checkpoints.high_watermark(one) or 0) if has_leader(partition, lines) else 0
         own = Stretch(max(parts_at, one.start_offset), one.end.end_offset)
         batches = _tail(one, own.first_offset, read)
-        batches = _apart_from(line, parts_at, batches, read)
+        batches = _apart_from(one, line, parts_at, batches, read)
         for others_batches in listed:  # those of another lost line are listed once
             batches = batches[~_is_in(batches, others_batches, _PLACE)]
         listed.append(batches)
@@ -201,20 +206,43 @@ def intact_from(replica: Replica, start_offset: int, read: Pass) -> Iterator[Hea
             yield headers[(headers["crc_ok"] != 0) & (headers["magic"] >= 2) & (headers["base_offset"] >= start_offset)]
 
 
-def _apart_from(line: Replica, parts_at: int, batches: Headers, read: Pass) -> Headers:
+def _apart_from(replica: Replica, line: Replica, parts_at: int, batches: Headers, read: Pass) -> Headers:
     """Return batches without those that the line has as well, at the same place or as a producer has sent them again.
 
     Without a batch at the offset where histories part, its cleaner may have removed whole leader epochs that the other
     replica has: then it cannot be told what was lost, and nothing is returned.
     """
     is_lost = np.ones(len(batches), bool)
+    is_sequenced = (batches["producer_id"] >= 0) & (batches["base_sequence"] >= 0)
     is_known = line.end.end_offset == parts_at
+    likely: dict[tuple[int, ...], list[Stretch]] = {}
     for headers in intact_from(line, parts_at, read):
         is_known |= bool((headers["base_offset"] == parts_at).any())
         is_lost &= ~_is_in(batches, headers, _PLACE)
-        is_sequenced = (batches["producer_id"] >= 0) & (batches["base_sequence"] >= 0)
-        is_lost &= ~(is_sequenced & _is_in(batches, headers, _SEQUENCE))
+        for header in headers[_is_in(headers, batches[is_sequenced], _SEQUENCE)]:
+            likely.setdefault(_sequence_of(header), []).append(_offsets_of(header))
+    for row in np.flatnonzero(is_lost & is_sequenced):
+        for offsets in likely.get(_sequence_of(batches[row]), ()):
+            # a coordinator that lost its last records gives an epoch to a producer again
+            is_lost[row] &= _contents(replica, _offsets_of(batches[row]), read) != _contents(line, offsets, read)
     return batches[is_lost & is_known]
+
+
+def _sequence_of(header: np.void) -> tuple[int, ...]:
+    return tuple(int(header[name]) for name in _SEQUENCE)
+
+
+def _offsets_of(header: np.void) -> Stretch:
+    return Stretch(int(header["base_offset"]), int(header["base_offset"]) + int(header["last_offset_delta"]) + 1)
+
+
+def _contents(replica: Replica, offsets: Stretch, read: Pass) -> list[dict[str, Any]]:
+    """Return the contents of some records; a broker may set other times, or compress them again."""
+    options = ReadOptions(start_offset=offsets.first_offset, end_offset=offsets.end_offset, include_deleted=True)
+    records = Read.of_segments(
+        TABLES["records"], segments_within(replica, *offsets), ["key", "value", "headers"], options, read.faults
+    )
+    return [row for rows in record_rows(records) for row in rows.to_pylist()]
 
 
 def _is_in(batches: Headers, others: Headers, fields: Sequence[str]) -> npt.NDArray[np.bool_]:
