@@ -8,12 +8,17 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import kraftlog
+from audit_replicas import batch, replica
 from kraftlog.audit import audit
+from kraftlog.audit.against import findings_against
 from kraftlog.audit.evidence import Evidence
 from kraftlog.audit.finding import Severity
+from kraftlog.backup.loss_ledger import LEDGER_FILE, write_loss_ledger
 from kraftlog.disk.disk import Disk, ReadableFile, use_disk
 from kraftlog.disk.entries import Entry
 from kraftlog.disk.remote_path import LogPath
@@ -210,3 +215,86 @@ def test_a_partition_that_changes_each_time_is_a_fault(before: Path, tmp_path: P
         _, faults = audited(home)
     assert {(one.error, one.topic) for one in faults} <= {("unreadable_file", "orders")}
     assert listed > 1
+
+
+SIDES = ("1", "copy")
+
+
+def compared(home: Path, sides: tuple[str, str] = SIDES) -> tuple[set[tuple[str, str | None]], list[kraftlog.Fault]]:
+    read = Pass()
+    own, other = (Evidence.of(kraftlog.open(home / name).found, read) for name in sides)
+    found = findings_against(own, other)
+    return {(one.code.name, one.topic) for one in found if one.code.severity < Severity.NOTE}, read.faults
+
+
+@pytest.mark.parametrize("change", [cleaned, retained, deleted, started, rebuilt])
+@pytest.mark.parametrize(("is_mirror", "sides"), [(False, SIDES), (False, SIDES[::-1]), (True, SIDES)])
+def test_a_comparison_while_files_are_replaced_and_deleted_is_silent(
+    before: Path,
+    tmp_path: Path,
+    change: Change,
+    is_mirror: bool,
+    sides: tuple[str, str],
+    sampled: Callable[[Iterable[int], int], list[int]],
+):
+    """The change happens before each access to a file or folder in turn, to one of the clusters."""
+    first = Path(shutil.copytree(before, tmp_path / "first"))
+    shutil.copytree(before / "1", first / "copy")
+    if is_mirror:
+        properties = first / "copy" / "meta.properties"
+        properties.write_text(properties.read_text().replace("cluster.id=", "cluster.id=x"))
+        for number, path in enumerate(sorted((first / "copy").rglob("partition.metadata"))):
+            path.write_text(f"version: 0\ntopic_id: AAAAAAAAAAEAAAAAAAAAA{'ABCDEFGH'[number]}\n")
+    still = LiveDisk(NEVER, lambda: None)
+    with use_disk(still):
+        assert compared(first, sides) == (set(), [])
+    for at in sampled(range(still.count), 4):
+        home = Path(shutil.copytree(first, tmp_path / f"{at}"))
+        with use_disk(LiveDisk(at, partial(change, home))):
+            assert compared(home, sides) == (set(), []), at
+        shutil.rmtree(home)
+
+
+def test_a_difference_is_found_also_if_other_partitions_change(before: Path, tmp_path: Path) -> None:
+    home = Path(shutil.copytree(before, tmp_path / "home"))
+    shutil.copytree(home / "1", home / "copy")
+    path = home / "copy" / "payments-0" / f"{0:020d}.log"
+    path.write_bytes(bytes(kraftlog.encode(pa.table({"key": ["other"] * 10, "value": ["other"] * 10}))))
+    changed = 0
+
+    class RetainingDisk(Disk):
+        def open(self, path: LogPath, size: int | None = None) -> ReadableFile:
+            nonlocal changed
+            if path.name == f"{0:020d}.log" and path.parent == home / "1" / "orders-0" and not changed:
+                changed += 1
+                retained(home)
+            return super().open(path, size)
+
+    with use_disk(RetainingDisk()):
+        assert compared(home) == ({("record_differs", "payments")}, [])
+    assert changed
+
+
+def test_a_ledger_while_the_log_is_truncated(
+    tmp_path: Path, sampled: Callable[[Iterable[int], int], list[int]]
+) -> None:
+    """What the other replica has is in the ledger, or gone; it is no fault."""
+
+    def written(home: Path, at: int) -> tuple[LiveDisk, list[bytes]]:
+        one = replica(home / "1", (0, [batch(0, 4, "a"), batch(1, 6, "b")]), node=1)
+        two = replica(home / "2", (0, [batch(0, 4, "a")]), (1, [batch(1, 5, "x")]), node=2)
+        log = kraftlog.open([one, two])
+        live = LiveDisk(at, (two / "orders-0" / f"{1:020d}.log").unlink)
+        with use_disk(live):
+            done = write_loss_ledger(log, home / "ledger")
+        assert done.faults == []
+        values: list[bytes] = pq.read_table(home / "ledger" / LEDGER_FILE)["value"].to_pylist()
+        copies = [kraftlog.open(folder).records(["value"]).to_table()["value"].to_pylist() for folder in done.folders]
+        assert [value for some in copies for value in some] == values
+        return live, values
+
+    still, values = written(tmp_path / "still", NEVER)
+    assert values == [b"x"]
+    each = [written(tmp_path / str(at), at)[1] for at in sampled(range(still.count), 12)]
+    assert all(values in ([], [b"x"]) for values in each)
+    assert [] in each

@@ -7,19 +7,21 @@ MirrorMaker 2, under the same name or with the alias of the source in front, or 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 from kraftlog.audit.compared_records import CopyComparison, MirrorComparison, SomeRecords
 from kraftlog.audit.contents import contents_of
 from kraftlog.audit.evidence import Evidence
 from kraftlog.audit.finding import Finding, FindingCode, Severity
+from kraftlog.audit.settled import Of, settled
 from kraftlog.codec.options import ReadOptions
 from kraftlog.disk.spilled_rows import Rows
 from kraftlog.errors import Fault
+from kraftlog.layout.discover import Discovery
 from kraftlog.messages.format_of import CHECKPOINTS, OFFSET_SYNCS, format_of_topic
 from kraftlog.read.held_offsets import lacks_records
 from kraftlog.read.log_pass import Pass
@@ -149,6 +151,11 @@ class Pair:
         return TopicPartition(self.own.topic or "", self.own.partition or 0)
 
     @property
+    def other_of(self) -> TopicPartition:
+        """Topic and number in the other cluster."""
+        return TopicPartition(self.other.topic or "", self.other.partition or 0)
+
+    @property
     def start_offset(self) -> int:
         """The offset before which one of them may have been deleted."""
         return max(self.own.start_offset or 0, self.other.start_offset or 0)
@@ -165,13 +172,47 @@ class Comparison:
     Parameters
     ----------
     own, other : Evidence
+        With the same pass.
+    partitions : collection of (str, int), optional
+        Those to compare, as either cluster names them; by default all.
     """
 
-    def __init__(self, own: Evidence, other: Evidence) -> None:
+    def __init__(self, own: Evidence, other: Evidence, partitions: Collection[Of] | None = None) -> None:
         self.own = own
         self.other = other
+        self._chosen = partitions
         self._partitions = _partitions(own)
         self._others = _partitions(other)
+
+    @property
+    def read(self) -> Pass:
+        """The pass over both."""
+        return self.own.read
+
+    @property
+    def notes(self) -> list[str]:
+        """What cannot be known; where a metadata log cannot be read, settings are not compared."""
+        return []
+
+    def listed_again(self) -> tuple[Discovery, Discovery] | None:
+        """Return the files of both that are there now; None if they cannot be listed."""
+        own, other = self.own.listed_again(), self.other.listed_again()
+        return None if own is None or other is None else (own, other)
+
+    def stale(self, again: tuple[Discovery, Discovery]) -> set[Of]:
+        """Return the partitions of either of which files were deleted or replaced while they were read."""
+        stale = self.own.stale(again[0]) | self.other.stale(again[1])
+        return stale | {
+            of for pair in self.pairs if stale & {pair.of, pair.other_of} for of in (pair.of, pair.other_of)
+        }
+
+    def only(self, files: tuple[Discovery, Discovery], partitions: Collection[Of]) -> Self:
+        """Return some partitions of both as they are now, with faults of their own."""
+        read = self.read.faults_only().apart()
+        own, other = (
+            replace(one, files=now, read=read) for one, now in zip((self.own, self.other), files, strict=True)
+        )
+        return type(self)(own, other, partitions)
 
     @cached_property
     def topics(self) -> dict[str, str]:
@@ -218,7 +259,8 @@ class Comparison:
                 topic_ids = partition.line.topic_id, other.line.topic_id
                 is_compacted = _is_compacted(self.own, partition) or _is_compacted(self.other, other)
                 pairs.append(Pair(partition, other, topic_ids[0] == topic_ids[1] is not None, is_compacted))
-        return pairs
+        chosen = self._chosen
+        return [one for one in pairs if chosen is None or not {one.of, one.other_of}.isdisjoint(chosen)]
 
     def has_same_partitions(self, pair: Pair) -> bool:
         """Whether the topics of a pair have the same number of partitions among the files."""
@@ -477,7 +519,7 @@ AGAINST_CHECKS: tuple[AgainstCheck, ...] = (
 
 
 def findings_against(own: Evidence, other: Evidence) -> list[Finding]:
-    """Return the differences of another cluster from this one, the worst first.
+    """Return the differences of another cluster from this one, the worst first; ``own.read`` receives the faults.
 
     Memory does not depend on the number of records: the contents of a large mirror, 25 bytes for each record of a pair
     of partitions, are in temporary files.
@@ -487,9 +529,10 @@ def findings_against(own: Evidence, other: Evidence) -> list[Finding]:
     ValueError
         If no topic is in both.
     """
-    comparison = Comparison(own, other)
+    read = replace(own.read, faults=[])
+    comparison = Comparison(replace(own, read=read), replace(other, read=read))
     if not (comparison.topics or comparison.created_again):
         sides = (comparison.user_topics, comparison.other_user_topics)
         has = [", ".join(some[:5]) + (", ..." if len(some) > 5 else "") or "no topic of users" for some in sides]
         raise ValueError(f"nothing to compare: this cluster has {has[0]}, and the other one has {has[1]}")
-    return sorted((one for check in AGAINST_CHECKS for one in check(comparison)), key=lambda one: one.order)
+    return settled(comparison, AGAINST_CHECKS, own.read)

@@ -22,6 +22,7 @@ from kraftlog.audit.producers import (
     suspected_duplicates,
 )
 from kraftlog.audit.replicas import replicas_that_differ
+from kraftlog.audit.settled import settled
 from kraftlog.audit.transactions import (
     coordinator_transitions,
     marker_epochs,
@@ -114,6 +115,11 @@ def _stale(evidence: Evidence, again: Discovery) -> set[Of]:
     is_unknown = NOWHERE in unreadable and bool(changed)
     is_of_all = is_of_coordinators or is_unknown or evidence.is_metadata_changed(again)
     return {*every, NOWHERE} if is_of_all else changed
+
+
+def findings(evidence: Evidence) -> list[Finding]:
+    """Return the findings of all checks, the worst first; ``evidence.read`` receives the faults that remain."""
+    return settled(evidence.apart(), CHECKS, evidence.read)
 
 
 def finding_codes() -> list[FindingCode]:

@@ -11,6 +11,7 @@ from typing import Self
 from kraftlog.audit.cluster_image import ClusterImage
 from kraftlog.audit.metadata_log_end import MetadataLogEnd, end_of_metadata_log
 from kraftlog.audit.producer_logs import ProducerLogs
+from kraftlog.audit.settled import NOWHERE, UNREADABLE_FILE, Of
 from kraftlog.disk.disk import disk
 from kraftlog.disk.remote_path import LogPath, log_path
 from kraftlog.layout.discover import Discovery, expanded_paths
@@ -26,7 +27,7 @@ from kraftlog.tables.commands import kraftlog, of_partition
 from kraftlog.tables.hanging import Coordinators
 from kraftlog.tables.lines import Lines
 from kraftlog.tables.transactions import coordinator_transactions
-from kraftlog.topics import TopicPartition
+from kraftlog.topics import COORDINATOR_TOPICS, TopicPartition
 from kraftlog.transactions.coordinator_transitions import TransitionCheck
 from kraftlog.transactions.cut import CutTime
 from kraftlog.transactions.transaction import CoordinatorTransaction
@@ -201,7 +202,26 @@ class Evidence:
         is_read = not self.lines.metadata_notes
         return not is_read and any(one.is_replaced_by(there.get(one.path)) for one in self.files.metadata_log)
 
-    def only(self, files: Discovery, partitions: Collection[tuple[str | None, int | None]]) -> Self:
+    def stale(self, again: Discovery) -> set[Of]:
+        """Return the partitions of which files were deleted or replaced while they were read.
+
+        These are all of them, and what is of no partition, if files on which all checks depend could not be read.
+        """
+        changed: set[Of] = {*self.changed(again)}
+        every: set[Of] = {(one.topic, one.partition) for one in self.files.segments}
+        unreadable: set[Of] = {(one.topic, one.partition) for one in self.read.faults if one.error == UNREADABLE_FILE}
+        coordinators = {one for one in unreadable if one[0] in COORDINATOR_TOPICS}
+        is_of_coordinators = any(one in changed or one not in every for one in coordinators)  # these were listed for it
+        is_unknown = NOWHERE in unreadable and bool(changed)
+        is_of_all = is_of_coordinators or is_unknown or self.is_metadata_changed(again)
+        return {*every, NOWHERE} if is_of_all else changed
+
+    @property
+    def notes(self) -> list[str]:
+        """Notes on what cannot be known."""
+        return self.lines.metadata_notes
+
+    def only(self, files: Discovery, partitions: Collection[Of]) -> Self:
         """Return evidence of some partitions of the same cluster, with faults of its own."""
 
         def is_wanted(topic: str | None, partition: int | None) -> bool:

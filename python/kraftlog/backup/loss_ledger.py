@@ -15,6 +15,7 @@ from pyarrow.parquet import ParquetWriter
 
 from kraftlog.audit.evidence import Evidence
 from kraftlog.audit.loss_ledger import LostRecords, lost_records
+from kraftlog.audit.settled import READINGS
 from kraftlog.backup.extract import copy_topic_id
 from kraftlog.backup.new_folder import check_new_folder, new_folder
 from kraftlog.codec.options import ReadOptions
@@ -63,6 +64,8 @@ class LossLedger:
 def write_loss_ledger(log: Log, target: Path) -> LossLedger:
     """Write the records that only lost lines hold.
 
+    If a broker deletes or replaces files that cannot be read then, all are listed and read again.
+
     Parameters
     ----------
     log : Log
@@ -79,13 +82,29 @@ def write_loss_ledger(log: Log, target: Path) -> LossLedger:
         When a write fails. Nothing is left at the target.
     """
     check_new_folder(target, log.folders)
-    done = LossLedger()
-    evidence = Evidence.of(log.found, Pass(faults=done.faults))
+    evidence = Evidence.of(log.found, Pass())
+    with new_folder(target) as folder:
+        done = _write(evidence, folder)
+        for _ in range(1, READINGS):
+            again = evidence.listed_again() if done.faults else None
+            stale = set() if again is None else evidence.stale(again)
+            if again is None or not any((one.topic, one.partition) in stale for one in done.faults):
+                break
+            disk().remove_tree(folder)
+            disk().make_folder(folder)
+            evidence = Evidence.of(again, Pass())
+            done = _write(evidence, folder)
+    done.folders = [target / one.name for one in done.folders]
+    return done
+
+
+def _write(evidence: Evidence, folder: Path) -> LossLedger:
+    """Write a ledger of the files as they were listed, to an empty folder."""
+    done = LossLedger(faults=evidence.read.faults)
     own = [pa.field(name, kind) for name, kind in OWN_COLUMNS.items()]
     schema = pa.schema([*TABLES["records"].schema.select(RECORD_COLUMNS), *own])
     names: dict[str, str] = {}
     with (
-        new_folder(target) as folder,
         new_file(folder / LEDGER_FILE) as file,
         io.BufferedWriter(cast(io.RawIOBase, AppendedFile(file))) as buffered,
         ParquetWriter(buffered, schema, compression="zstd") as ledger,
@@ -95,7 +114,7 @@ def write_loss_ledger(log: Log, target: Path) -> LossLedger:
                 ledger.write_batch(batch)
                 done.records_count += batch.num_rows
             _write_log(lost, folder / _name(lost.replica, names), evidence.read)
-    done.folders = [target / name for name in names.values()]
+    done.folders = [folder / name for name in names.values()]
     return done
 
 
