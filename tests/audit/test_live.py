@@ -288,6 +288,8 @@ def test_a_ledger_while_the_log_is_truncated(
         with use_disk(live):
             done = write_loss_ledger(log, home / "ledger")
         assert done.faults == []
+        there = {path.name for path in (home / "ledger").iterdir()}
+        assert there == {LEDGER_FILE, *(folder.name for folder in done.folders)}
         values: list[bytes] = pq.read_table(home / "ledger" / LEDGER_FILE)["value"].to_pylist()
         copies = [kraftlog.open(folder).records(["value"]).to_table()["value"].to_pylist() for folder in done.folders]
         assert [value for some in copies for value in some] == values

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 
 from kraftlog import audit
-from kraftlog.audit import cluster, retention, side_files
+from kraftlog.audit import cluster, retention, settings, side_files
 from kraftlog.audit.committed_offsets import committed_offsets
 from kraftlog.audit.evidence import Evidence
 from kraftlog.audit.finding import Finding, FindingCode
@@ -55,6 +55,7 @@ CHECKS: tuple[Check, ...] = (
     suspected_duplicates,
     committed_offsets,
     *retention.CHECKS,
+    *settings.CHECKS,
     *side_files.CHECKS,
     *cluster.CHECKS,
 )

@@ -20,11 +20,13 @@ from kraftlog.topics import TopicPartition
 # Broker settings that hold for topics without their own, by the name of the topic's setting.
 _OF_BROKERS = {
     "cleanup.policy": "log.cleanup.policy",
+    "max.message.bytes": "message.max.bytes",
     "min.cleanable.dirty.ratio": "log.cleaner.min.cleanable.ratio",
     "min.compaction.lag.ms": "log.cleaner.min.compaction.lag.ms",
     "min.insync.replicas": "min.insync.replicas",
     "retention.bytes": "log.retention.bytes",
     "retention.ms": "log.retention.ms",
+    "unclean.leader.election.enable": "unclean.leader.election.enable",
 }
 
 

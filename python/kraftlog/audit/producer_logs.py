@@ -21,6 +21,7 @@ from kraftlog._native.scanner import (
 )
 from kraftlog.codec.headers import NO_TIMESTAMP, Headers, last_offsets
 from kraftlog.layout.segment import Segment
+from kraftlog.read.held_offsets import lacks_records
 from kraftlog.read.log_pass import Pass
 from kraftlog.read.partitions import by_partition, is_metadata
 from kraftlog.tables.transactions import TransactionsOfLog
@@ -83,6 +84,10 @@ class ProducerLog:
     plain_producers : dict of int to int
         Base offset of the first batch of each producer id outside of transactions.
     late_begins : list of LateBegin
+    largest : (int, int)
+        The size in bytes of the largest batch with data, and its base offset; (0, -1) without one.
+    first_cleaned : int or None
+        Base offset of the first batch of which a cleaner has removed records.
     epochs : list of FirstOfEpoch
         In order.
     twins : list of (Place, Place)
@@ -98,6 +103,8 @@ class ProducerLog:
         self.impossible: list[tuple[int, str]] = []
         self.plain_producers: dict[int, int] = {}
         self.late_begins: list[LateBegin] = []
+        self.largest = 0, NONE
+        self.first_cleaned: int | None = None
         self.epochs: list[FirstOfEpoch] = []
         self.twins: list[tuple[Place, Place]] = []
         self._is_of_users = of.topic not in COORDINATOR_TOPICS
@@ -128,6 +135,7 @@ class ProducerLog:
         self.broker_time = max(self.broker_time, int(headers["max_timestamp"][of_broker].max(initial=NO_TIMESTAMP)))
         self._add_impossible(headers)
         self._add_epochs(headers[is_data])
+        self._add_batches(headers[is_data])
         if self._is_of_users:
             self._add_producers(headers[is_data], is_whole[is_data])
             self._add_twins(segment, headers[is_data & (headers["max_timestamp"] != NO_TIMESTAMP)])
@@ -174,6 +182,16 @@ class ProducerLog:
             is_transactional = first["attributes"] & TRANSACTIONAL_BIT != 0
             offsets = int(first["base_offset"]), int(first["base_offset"] + first["last_offset_delta"])
             self.epochs.append(FirstOfEpoch(epoch, *offsets, int(first["producer_id"]) if is_transactional else NONE))
+
+    def _add_batches(self, data: Headers) -> None:
+        if len(data):
+            at = int(np.argmax(data["batch_length"]))
+            self.largest = max(
+                self.largest, (int(data["batch_length"][at]) + LOG_OVERHEAD, int(data["base_offset"][at]))
+            )
+        if self.first_cleaned is None:
+            cleaned = data["base_offset"][lacks_records(data)]
+            self.first_cleaned = int(cleaned[0]) if len(cleaned) else None
 
     def _add_producers(self, data: Headers, is_whole: npt.NDArray[np.bool_]) -> None:
         of_producers = (data["magic"] >= 2) & (data["producer_id"] >= 0)
