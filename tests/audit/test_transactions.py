@@ -83,19 +83,70 @@ def test_a_marker_that_keeps_the_epoch_is_not_that_of_a_transaction_that_raised_
     assert cluster.found(markers_without_decision) == [("commit_without_decision", "t", marker)]
 
 
-@pytest.mark.parametrize(("kind", "code"), [("COMMIT", "commit_without_decision"), ("ABORT", "abort_without_decision")])
+class Failed:
+    """A transaction of producer 1 whose marker an election lost, and the next one, whose marker ends both.
+
+    Attributes
+    ----------
+    first : int
+        Offset of the first record.
+    """
+
+    def __init__(self, cluster: SmallCluster, version: int, own: str, later: str) -> None:
+        begin(cluster)
+        raised = int(version == 2)
+        self.first = cluster.data("t-0", 1, 0)
+        self._decide(cluster, 0, raised, own, version)
+        epoch = raised or 1
+        cluster.state(EMPTY, 1, epoch)
+        cluster.marker("t-0", 1, epoch + raised, later)
+        self._decide(cluster, epoch, raised, later, version)
+
+    @staticmethod
+    def _decide(cluster: SmallCluster, epoch: int, raised: int, kind: str, version: int) -> None:
+        start = cluster.now
+        cluster.state(ONGOING, 1, epoch, "t-0", start=start, version=version)
+        prepared, completed = {
+            "COMMIT": (PREPARE_COMMIT, COMPLETE_COMMIT),
+            "ABORT": (PREPARE_ABORT, COMPLETE_ABORT),
+        }[kind]
+        cluster.state(prepared, 1, epoch + raised, "t-0", start=start, version=version)
+        cluster.state(completed, 1, epoch + raised, start=start, version=version)
+
+
+@pytest.mark.parametrize("version", [0, 2])
+@pytest.mark.parametrize(
+    ("own", "later", "code"),
+    [
+        ("COMMIT", "ABORT", "ended_by_wrong_marker"),
+        ("ABORT", "COMMIT", "ended_by_wrong_marker"),
+        ("COMMIT", "COMMIT", "ended_by_later_marker"),
+        ("ABORT", "ABORT", "ended_by_later_marker"),
+    ],
+)
+def test_a_marker_that_ended_an_earlier_transaction_as_well(
+    cluster: SmallCluster, version: int, own: str, later: str, code: str
+):
+    failed = Failed(cluster, version, own, later)
+    assert cluster.found(markers_without_decision) == [(code, "t", failed.first)]
+    (finding,) = findings_of(markers_without_decision, cluster.directory)
+    verb = "committed" if own == "COMMIT" else "aborted"
+    assert finding.known.endswith(f"ended that of epoch 0, which its coordinator {verb}")
+
+
+@pytest.mark.parametrize(("kind", "code"), [("COMMIT", "ended_by_wrong_marker"), ("ABORT", "abort_without_decision")])
 @pytest.mark.parametrize(("is_known", "data_epoch"), [(True, 0), (True, 2), (False, 0)])
 def test_a_marker_of_a_later_transaction_that_did_not_raise_the_epoch(
     cluster: SmallCluster, kind: str, code: str, is_known: bool, data_epoch: int
 ):
     """It cannot end data of an earlier epoch; a later marker of the producer shows that coordinators would have it."""
     begin(cluster)
-    cluster.state(ONGOING, 1, 0, "t-0", start=cluster.now, version=0)
+    cluster.state(ONGOING, 1, 0, "t-0", version=0)
     if data_epoch == 2:
         cluster.data("t-0", 1, 0)
         cluster.marker("t-0", 1, 1, "ABORT")
-    cluster.data("t-0", 1, data_epoch)
-    offset = cluster.marker("t-0", 1, 2, kind)
+    first = cluster.data("t-0", 1, data_epoch)
+    marker = cluster.marker("t-0", 1, 2, kind)
     cluster.state(PREPARE_ABORT, 1, 1, "t-0", version=0)
     cluster.state(COMPLETE_ABORT, 1, 1, version=0)
     start = cluster.now
@@ -107,6 +158,7 @@ def test_a_marker_of_a_later_transaction_that_did_not_raise_the_epoch(
         cluster.marker("t-0", 1, 2)
         cluster.state(COMPLETE_COMMIT, 1, 2, start=start, version=0)
     is_found = is_known and data_epoch == 0
+    offset = first if kind == "COMMIT" else marker
     assert cluster.found(markers_without_decision) == [(code, "t", offset)] * is_found
 
 
