@@ -176,6 +176,10 @@ class Evidence:
         """Return the same evidence with faults of its own, before anything is read."""
         return replace(self, read=replace(self.read, faults=[]))
 
+    def listed_again(self) -> Discovery | None:
+        """Return the files that are there now; None if they cannot be listed."""
+        return self.files.listed_again()
+
     def changed(self, again: Discovery) -> set[TopicPartition]:
         """Return the partitions with files that were deleted or replaced, or whose broker has started.
 

@@ -7,9 +7,9 @@ from typing import Any, Protocol, Self, TypeAlias, TypeVar
 
 from kraftlog.audit.finding import Finding
 from kraftlog.errors import Fault
+from kraftlog.layout.discover import READINGS
 from kraftlog.read.log_pass import Pass
 
-READINGS = 5  # of partitions whose files are deleted or replaced meanwhile
 UNREADABLE_FILE = "unreadable_file"
 Of: TypeAlias = tuple[str | None, int | None]
 NOWHERE: Of = (None, None)

@@ -15,7 +15,6 @@ from pyarrow.parquet import ParquetWriter
 
 from kraftlog.audit.evidence import Evidence
 from kraftlog.audit.loss_ledger import LostRecords, lost_records
-from kraftlog.audit.settled import READINGS
 from kraftlog.backup.extract import copy_topic_id
 from kraftlog.backup.new_folder import check_new_folder, new_folder
 from kraftlog.codec.options import ReadOptions
@@ -23,6 +22,7 @@ from kraftlog.disk.disk import disk
 from kraftlog.disk.durable import new_file
 from kraftlog.disk.writing import AppendedFile
 from kraftlog.errors import Fault
+from kraftlog.layout.discover import READINGS
 from kraftlog.layout.names import printable
 from kraftlog.read.held_offsets import Stretch
 from kraftlog.read.index_interval import shown_interval
