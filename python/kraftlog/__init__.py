@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kraftlog.backup.rescue import rescue
     from kraftlog.backup.restore import restore
     from kraftlog.broker.errors import ReplayError
+    from kraftlog.broker.live_restore import restore_live
     from kraftlog.broker.replay import replay
     from kraftlog.codec.batches import batches
     from kraftlog.codec.buffer_stream import BufferStream
@@ -106,6 +107,7 @@ __all__ = [
     "report",
     "rescue",
     "restore",
+    "restore_live",
     "rewrite_batches",
     "scan",
     "validate",
@@ -160,6 +162,7 @@ _MODULES = {
     "report": "kraftlog.log_report.report",
     "rescue": "kraftlog.backup.rescue",
     "restore": "kraftlog.backup.restore",
+    "restore_live": "kraftlog.broker.live_restore",
     "rewrite_batches": "kraftlog.codec.rewrite",
     "scan": "kraftlog.query.lazy_frame",
     "validate": "kraftlog.codec.validate",

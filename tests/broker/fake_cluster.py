@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from kraftlog.broker.client import BrokerOfCluster, NewTopic
 from kraftlog.broker.errors import NotDeliveredError, ReplayError
 
 Place = tuple[str, int]
@@ -36,6 +37,10 @@ class Cluster:
     logs: dict[Place, list[list[Any]]] = field(default_factory=dict)
     offsets: dict[tuple[str, str, int], int] = field(default_factory=dict)
     configs: dict[str, dict[str, str]] = field(default_factory=dict)
+    created: list[NewTopic] = field(default_factory=list)
+    refused: dict[str, str] = field(default_factory=dict)
+    busy: dict[str, str] = field(default_factory=dict)
+    nodes_count: int = 2
     kills: set[int] = field(default_factory=set)
     interrupts: bool = False
     too_large: int = 1 << 30
@@ -87,8 +92,36 @@ class FakeClient:
     def cluster_id(self) -> str:
         return "fake"
 
-    def create_topics(self, partitions: Mapping[str, int]) -> None:
-        self.cluster.topics.update(partitions)
+    def brokers(self) -> list[BrokerOfCluster]:
+        return [BrokerOfCluster(at, "fake", 9092 + at) for at in range(self.cluster.nodes_count)]
+
+    def replicas(self) -> dict[Place, tuple[int, ...]]:
+        return {(name, at): (0, 1) for name, count in self.cluster.topics.items() for at in range(count)}
+
+    def refused_topics(self, topics: Sequence[NewTopic]) -> dict[str, str]:
+        return {one.name: self.cluster.refused[one.name] for one in topics if one.name in self.cluster.refused}
+
+    def create_topics(self, topics: Sequence[NewTopic]) -> None:
+        is_last = self.cluster.step()
+        for one in topics:
+            self.cluster.topics[one.name] = one.partitions_count
+            self.cluster.configs.setdefault(one.name, dict(one.configs))
+            self.cluster.created.append(one)
+        if is_last:
+            raise Killed
+
+    def busy_groups(self) -> dict[str, str]:
+        return self.cluster.busy
+
+    def group_offsets(self, group: str, places: Iterable[Place]) -> dict[Place, int]:
+        found = {place: self.cluster.offsets.get((group, *place)) for place in places}
+        return {place: offset for place, offset in found.items() if offset is not None}
+
+    def set_group_offsets(self, group: str, offsets: Mapping[Place, int]) -> None:
+        is_last = self.cluster.step()
+        self.cluster.offsets.update({(group, *place): offset for place, offset in offsets.items()})
+        if is_last:
+            raise Killed
 
     def configs(self, topics: Iterable[str]) -> dict[str, dict[str, str]]:
         return {name: self.cluster.configs.get(name, {}) for name in topics}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -267,6 +268,30 @@ def test_records_that_were_left_out_are_counted(cluster: Cluster, tmp_path: Path
         note == "read_committed: left out 54 records of aborted transactions and 29 records from open transactions on"
     )
     assert every - sum(one.records for one in done.partitions) == 54 + 29
+
+
+def test_partitions_of_a_new_topic_are_those_of_the_metadata(cluster: Cluster, tmp_path: Path):
+    """A log directory has folders of some partitions; without a metadata log only these are known."""
+    with kraftlog.LogStore(tmp_path / "log") as store:
+        store.create_topic("one", partitions=5)
+        with store.producer() as producer:
+            for partition in range(5):
+                producer.send("one", value="v", partition=partition)
+    for partition in (2, 3, 4):
+        shutil.move(tmp_path / "log" / f"one-{partition}", tmp_path / f"other-{partition}")
+    for number, some in enumerate([{}, {"partitions": [1]}, {"topics": ["one"]}]):
+        done = kraftlog.replay(
+            *(tmp_path / "log", "fake:9092", tmp_path / f"{number}.csv"),
+            rename={"one": f"new-{number}"},
+            create_topics=True,
+            **some,
+        )
+        assert cluster.topics[f"new-{number}"] == 5
+        assert not any("number of partitions" in note for note in done.notes)
+    shutil.rmtree(tmp_path / "log" / "__cluster_metadata-0")
+    done = kraftlog.replay(tmp_path / "log", "fake:9092", tmp_path / "m.csv", create_topics=True)
+    assert cluster.topics["one"] == 2
+    assert any("one: its number of partitions is taken from the folders, 2" in note for note in done.notes)
 
 
 def test_reset_plan_through_a_mapping(cluster: Cluster, tmp_path: Path):

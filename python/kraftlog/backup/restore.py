@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from fnmatch import fnmatchcase
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -39,6 +38,7 @@ from kraftlog.backup.restored_coordinators import (
     without_offsets,
 )
 from kraftlog.backup.restored_image import BROKER_EPOCH, ReplicasOfPartition, restored_image
+from kraftlog.backup.source_partitions import COORDINATORS, check_new_names, chosen_topics, source_partitions
 from kraftlog.codec.encode import encode
 from kraftlog.codec.metadata_version import NEWEST_LEVEL
 from kraftlog.codec.options import ReadOptions
@@ -49,16 +49,14 @@ from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.checkpoints import CLEAN_SHUTDOWN, HIGH_WATERMARKS, LOG_START_OFFSETS
 from kraftlog.layout.discover import Discovery, LogPaths, each_path
 from kraftlog.layout.segment import Segment
-from kraftlog.log_store.errors import InvalidTopicError
 from kraftlog.log_store.partition_folders import make_partition_folder
-from kraftlog.log_store.topics import check_name
 from kraftlog.metadata.uuids import uuid_text
 from kraftlog.metadata_log.files import MetadataLog
 from kraftlog.metadata_log.image_at import ImageAt
 from kraftlog.read.index_interval import shown_interval
 from kraftlog.read.lineage import NO_EPOCH
 from kraftlog.read.log_pass import Pass, Progress
-from kraftlog.read.partitions import by_partition, is_metadata, log_start_offset
+from kraftlog.read.partitions import is_metadata, log_start_offset
 from kraftlog.tables.log import Log
 from kraftlog.tables.open_log import open as open_log
 from kraftlog.tables.transactions import coordinator_transactions
@@ -74,9 +72,8 @@ from kraftlog.write.recovery_points import record_recovery_points
 REPORT_FILE = "restored.json"
 PROPERTIES_FILE = "server.properties"
 WORKERS = 2
-_COORDINATORS = (CONSUMER_OFFSETS, TRANSACTION_STATE)
 _REPORT_VERSION = 1
-_MISSING = "missing_partition"
+MISSING = "missing_partition"
 _CLUSTER_ID = re.compile(r"[A-Za-z0-9_-]{22}")
 
 
@@ -394,13 +391,13 @@ class _Restore:
         tables = self._at.image.tables(["TopicRecord", "PartitionRecord"])
         topics = {row["topic_id"]: row["name"] for row in tables["TopicRecord"].to_pylist()}
         self._topics = sorted(topics.values())
-        chosen = _chosen(self._topics, patterns)
+        chosen = chosen_topics(self._topics, patterns)
         self._new_names = {name: rename.get(name, name) for name in chosen}
-        _check_names(self._new_names, rename)
-        segments = self._segments_by_partition(topics)
+        check_new_names(self._new_names, rename)
+        segments = source_partitions(self._log, topics, self._options, self.done.notes)
         rows = [row for row in tables["PartitionRecord"].to_pylist() if topics.get(row["topic_id"]) in chosen]
         rows.sort(key=lambda row: (topics[row["topic_id"]], row["partition_id"]))
-        ordinary = [row for row in rows if topics[row["topic_id"]] not in _COORDINATORS]
+        ordinary = [row for row in rows if topics[row["topic_id"]] not in COORDINATORS]
         unknown = (numbers or set()) - {row["partition_id"] for row in ordinary}
         if unknown:
             raise ValueError(f"no topic that is restored has a partition {', '.join(map(str, sorted(unknown)))}")
@@ -411,35 +408,16 @@ class _Restore:
         for row, places in zip(rows, every, strict=True):
             source = TopicPartition(topics[row["topic_id"]], row["partition_id"])
             target = TopicPartition(self._new_names[source.topic], source.partition)
-            is_chosen = numbers is None or source.partition in numbers or source.topic in _COORDINATORS
+            is_chosen = numbers is None or source.partition in numbers or source.topic in COORDINATORS
             some = tuple(segments.get(source, ())) if is_chosen else ()
             if is_chosen and not some:
-                self._note(Fault(_MISSING, f"{source}: no folder of it among the files; it will have no records"))
+                self._note(Fault(MISSING, f"{source}: no folder of it among the files; it will have no records"))
             self._planned.append(_Planned(source, target, row["topic_id"], row["leader_epoch"], some, places))
             size = sum(one.size for one in some)
             ids = tuple(place.node.node_id for place in places)
             self.done.partitions.append(
                 RestoredPartition(*target, source.topic, ids, size, has_data=bool(some) or not is_chosen)
             )
-
-    def _segments_by_partition(self, topics: Mapping[bytes, str]) -> dict[TopicPartition, list[Segment]]:
-        """Return the segments of partitions that are in the image."""
-        ids = {name: uuid_text(topic_id) for topic_id, name in topics.items()}
-        files = self._log.healed(self._log.lines.found, self._options, self.done.notes)
-        live = [one for one in files.segments if not one.state and one.base_offset is not None]
-        partitions: dict[TopicPartition, list[Segment]] = {}
-        for group in by_partition(live):
-            of = group[0].topic_partition
-            if of is None or is_metadata(group[0]):
-                continue
-            topic_id = self._log.lines.partition_of(group[0]).line.topic_id
-            if of.topic not in ids:
-                self.done.notes.append(f"{of}: left out, since the metadata has no such topic")
-            elif topic_id is not None and topic_id != ids[of.topic]:
-                self.done.notes.append(f"{of}: left out, since it is of the topic {topic_id}, not {ids[of.topic]}")
-            else:
-                partitions[of] = group
-        return partitions
 
     def write(self) -> None:
         """Write everything, and give the target its name."""
@@ -614,32 +592,6 @@ class _Restore:
         if self._options.strict:
             raise error_from_fault(fault)
         self.done.faults.append(fault)
-
-
-def _chosen(topics: list[str], patterns: list[str] | None) -> set[str]:
-    if patterns is None:
-        return set(topics)
-    chosen = {topic for topic in topics if topic in _COORDINATORS}
-    for pattern in patterns:
-        matches = [topic for topic in topics if fnmatchcase(topic, pattern)]
-        if not matches:
-            raise ValueError(f"no topic of the metadata matches {pattern!r}, only {', '.join(topics)}")
-        chosen.update(matches)
-    return chosen
-
-
-def _check_names(new_names: Mapping[str, str], rename: Mapping[str, str]) -> None:
-    for old, new in rename.items():
-        if old not in new_names:
-            raise ValueError(f"rename: there is no topic {old!r}, only {', '.join(sorted(new_names))}")
-        if old in _COORDINATORS:
-            raise ValueError(f"rename {old}={new}: a coordinator does not find its topic by another name")
-        if list(new_names.values()).count(new) > 1:
-            raise ValueError(f"rename {old}={new}: there would be two topics {new!r}")
-        try:
-            check_name(new, [name for other, name in new_names.items() if other != old])
-        except InvalidTopicError as error:
-            raise ValueError(f"rename {old}={new}: {error}") from None
 
 
 def _copy_folder(source: Path, target: Path) -> None:

@@ -14,7 +14,7 @@ from kraftlog.metadata.image import Image
 from kraftlog.metadata.schemas import schema_of
 
 BROKER_EPOCH = 0  # of the registrations, and in the mark of a clean shutdown
-_TOPIC, _BROKER = 2, 4  # resource types
+TOPIC, _BROKER = 2, 4  # resource types
 _MIN_ISR = "min.insync.replicas"
 _REMOTE = "remote."  # configs of tiered storage: no broker starts with them that has no such storage
 
@@ -77,7 +77,7 @@ def restored_image(
         "RegisterControllerRecord": [],
         "TopicRecord": [{"name": name, "topic_id": topic_id} for name, topic_id in topics.items()],
         "PartitionRecord": [_partition(one) for one in every],
-        "ConfigRecord": list(_configs(_rows(image, "ConfigRecord"), new_names, replicas, len(nodes), notes.append)),
+        "ConfigRecord": list(new_configs(_rows(image, "ConfigRecord"), new_names, replicas, len(nodes), notes.append)),
         "ProducerIdsRecord": [],
         "DelegationTokenRecord": [],
     }
@@ -134,33 +134,47 @@ def _partition(one: ReplicasOfPartition) -> Row:
     }
 
 
-def _configs(
+def new_configs(
     rows: list[Row],
     new_names: Mapping[str, str],
     replicas: Mapping[str, int],
     nodes_count: int,
     note: Callable[[str], None],
 ) -> Iterable[Row]:
+    """Return configs as those of a new cluster.
+
+    Parameters
+    ----------
+    rows : list of dict
+        Of the table ``ConfigRecord``.
+    new_names : mapping of str to str
+        Of each topic of the new cluster, by its name in the image.
+    replicas : mapping of str to int
+        How many a partition of a topic has, by its new name.
+    nodes_count : int
+    note : callable
+        Receives what does not stay.
+    """
     brokers, remote = set[str](), set[str]()
     for row in rows:
         kind, resource, name = row["resource_type"], row["resource_name"], row["name"]
         if kind == _BROKER and resource:
             brokers.add(resource)
             continue
-        if kind == _TOPIC and resource not in new_names:
+        if kind == TOPIC and resource not in new_names:
             continue
-        if kind == _TOPIC and name.startswith(_REMOTE):
+        if kind == TOPIC and name.startswith(_REMOTE):
             remote.add(resource)
             continue
-        if kind == _TOPIC:
+        if kind == TOPIC:
             row["resource_name"] = new_names[resource]
-        most = replicas.get(row["resource_name"], nodes_count) if kind == _TOPIC else nodes_count
+        most = replicas.get(row["resource_name"], nodes_count) if kind == TOPIC else nodes_count
         if name == _MIN_ISR and row["value"].isdecimal() and int(row["value"]) > most:
-            whose = row["resource_name"] if kind == _TOPIC else "all brokers"
+            whose = row["resource_name"] if kind == TOPIC else "all brokers"
             note(f"{whose}: {_MIN_ISR} is {most}, not {row['value']}, since there are no more replicas")
             row["value"] = str(most)
         yield row
     if brokers:
         note(f"configs of single brokers are left out: {', '.join(sorted(brokers))}")
     for topic in sorted(remote):
-        note(f"{topic}: its configs of tiered storage are left out; its segments are in log directories")
+        note(f"{topic}: its configs of tiered storage are left out")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -31,6 +32,35 @@ _AT_ONCE = 1.0  # seconds between two checks for delivery
 Place = tuple[str, int]
 
 _FAILED = "TXNERR"  # the client's log line for a transaction that can only be aborted
+
+
+@dataclass(frozen=True)
+class NewTopic:
+    """A topic to create.
+
+    Attributes
+    ----------
+    name : str
+    partitions_count : int
+    replication_factor : int
+        -1 for the cluster's default.
+    configs : mapping of str to str
+        Those that differ from the cluster's defaults.
+    """
+
+    name: str
+    partitions_count: int
+    replication_factor: int = -1
+    configs: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class BrokerOfCluster:
+    """A broker of the cluster, and where clients connect to it."""
+
+    node_id: int
+    host: str
+    port: int
 
 
 class _Log(logging.Handler):
@@ -111,32 +141,104 @@ class Client:
 
     def topics(self) -> dict[str, int]:
         """Return the partition count of each topic."""
+        return {name: len(topic.partitions) for name, topic in self._topics().items()}
+
+    def replicas(self) -> dict[Place, tuple[int, ...]]:
+        """Return the node ids of the replicas of each partition, the preferred leader first."""
+        return {
+            (name, number): tuple(partition.replicas)
+            for name, topic in self._topics().items()
+            for number, partition in topic.partitions.items()
+        }
+
+    def _topics(self) -> dict[str, Any]:
         with self._asking("reading the list of topics"):
             found = self._admin.list_topics(timeout=self.timeout).topics
-        return {name: len(topic.partitions) for name, topic in found.items() if topic.error is None}
+        return {name: topic for name, topic in found.items() if topic.error is None}
 
     def cluster_id(self) -> str:
         """Return the id of the cluster."""
         with self._asking("reading the id of the cluster"):
             return str(self._admin.list_topics(timeout=self.timeout).cluster_id)
 
-    def create_topics(self, partitions: Mapping[str, int]) -> None:
-        """Create topics with the cluster's default replication factor and settings."""
-        new = [self._kafka.admin.NewTopic(name, count) for name, count in partitions.items()]
-        for name, done in self._admin.create_topics(new, request_timeout=self.timeout).items():
+    def brokers(self) -> list[BrokerOfCluster]:
+        """Return the brokers of the cluster, by node id."""
+        with self._asking("reading the list of brokers"):
+            found = self._admin.list_topics(timeout=self.timeout).brokers
+        return [BrokerOfCluster(one.id, one.host, one.port) for _, one in sorted(found.items())]
+
+    def refused_topics(self, topics: Sequence[NewTopic]) -> dict[str, str]:
+        """Return why the cluster would not create topics, by name; nothing is created."""
+        refused = {}
+        for name, done in self._create(topics, validate_only=True).items():
+            try:
+                done.result()
+            except self._kafka.KafkaException as error:
+                refused[name] = error.args[0].str()
+        return refused
+
+    def create_topics(self, topics: Sequence[NewTopic]) -> None:
+        """Create topics, and wait until they are in the list of topics."""
+        for name, done in self._create(topics, validate_only=False).items():
             with self._asking(f"creating the topic {name}"):
                 done.result()
         deadline = time.monotonic() + self.timeout
-        while not partitions.keys() <= self.topics().keys():
+        while not {one.name for one in topics} <= self.topics().keys():
             if time.monotonic() > deadline:
                 raise ReplayError(f"{self.to}: the new topics do not exist after {self.timeout:g} seconds")
             time.sleep(0.1)
+
+    def _create(self, topics: Sequence[NewTopic], *, validate_only: bool) -> dict[str, Any]:
+        new = [
+            self._kafka.admin.NewTopic(one.name, one.partitions_count, one.replication_factor, config=dict(one.configs))
+            for one in topics
+        ]
+        found: dict[str, Any] = self._admin.create_topics(
+            new, request_timeout=self.timeout, validate_only=validate_only
+        )
+        return found
+
+    def busy_groups(self) -> dict[str, str]:
+        """Return groups with members, whose offsets nobody else can set, and their states."""
+        at_rest = {"EMPTY", "DEAD", "UNKNOWN"}
+        with self._asking("reading the list of groups"):
+            found = self._admin.list_consumer_groups(request_timeout=self.timeout).result()
+        if found.errors:
+            raise self.refusal("reading the list of groups", found.errors[0].args[0])
+        return {one.group_id: one.state.name for one in found.valid if one.state.name not in at_rest}
+
+    def group_offsets(self, group: str, places: Iterable[Place]) -> dict[Place, int]:
+        """Return the offsets that a group has committed, for those partitions where it has."""
+        asked = [self._kafka.TopicPartition(*place) for place in places]
+        what = f"reading the offsets of the group {group}"
+        with self._asking(what):
+            request = [self._kafka.ConsumerGroupTopicPartitions(group, asked)]
+            (answer,) = self._admin.list_consumer_group_offsets(request, request_timeout=self.timeout).values()
+            found = answer.result().topic_partitions
+        self._check_each(what, found)
+        return {(one.topic, one.partition): one.offset for one in found if one.offset >= 0}
+
+    def set_group_offsets(self, group: str, offsets: Mapping[Place, int]) -> None:
+        """Commit offsets for a group without members; without metadata, which the client ends with a zero byte."""
+        given = [self._kafka.TopicPartition(*place, offset) for place, offset in offsets.items()]
+        what = f"setting the offsets of the group {group}"
+        with self._asking(what):
+            request = [self._kafka.ConsumerGroupTopicPartitions(group, given)]
+            (answer,) = self._admin.alter_consumer_group_offsets(request, request_timeout=self.timeout).values()
+            found = answer.result().topic_partitions
+        self._check_each(what, found)
+
+    def _check_each(self, what: str, partitions: Iterable[Any]) -> None:
+        for one in partitions:
+            if one.error is not None:
+                raise self.refusal(f"{what} in {one.topic}-{one.partition}", one.error)
 
     def configs(self, topics: Iterable[str]) -> dict[str, dict[str, str]]:
         """Return the settings of topics; a topic that the cluster does not describe is left out."""
         admin, found = self._kafka.admin, dict[str, dict[str, str]]()
         asked = [admin.ConfigResource(admin.ConfigResource.Type.TOPIC, name) for name in topics]
-        for resource, answer in self._admin.describe_configs(asked, request_timeout=self.timeout).items():
+        answers = self._admin.describe_configs(asked, request_timeout=self.timeout) if asked else {}
+        for resource, answer in answers.items():
             try:
                 found[resource.name] = {name: entry.value for name, entry in answer.result().items()}
             except self._kafka.KafkaException:  # usually for lack of permission; the settings are only needed for notes

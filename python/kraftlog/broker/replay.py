@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -17,10 +17,11 @@ from kraftlog.broker.state import State, path_of
 from kraftlog.broker.target import batch_bytes, check_empty, check_topics
 from kraftlog.codec.options import NO_BOUND, READ_COMMITTED, ReadOptions
 from kraftlog.disk.disk import disk
-from kraftlog.layout.discover import LogPaths
+from kraftlog.layout.discover import Discovery, LogPaths
 from kraftlog.layout.segment import Segment
 from kraftlog.log_store.errors import InvalidTopicError
 from kraftlog.log_store.topics import check_name
+from kraftlog.metadata.image import Image
 from kraftlog.read.log_pass import Progress
 from kraftlog.tables.log import Log
 from kraftlog.tables.open_log import open as open_log
@@ -147,7 +148,9 @@ def replay(
     return replay_log(
         whole if partitions is None else open_log(paths, topics=given_topics, partitions=partitions),
         whole,
-        Target(to, Path(mapping), create_topics, append, rate, compression, client_settings or {}, timeout, redaction),
+        Target(
+            *(to, Path(mapping), create_topics, append, rate, compression, client_settings or {}, timeout, redaction),
+        ),
         options,
         rename or {},
         is_chosen=given_topics is not None,
@@ -183,12 +186,46 @@ def replay_log(
 
     ``whole`` has all partitions, including those that are not replayed; ``is_chosen`` tells whether topics were named.
     """
-    pace = Pace(target.rate)
     notes = list(log.lines.notes(heals=options.heal))
     groups = chosen_partitions(log, rename, options, notes, is_chosen=is_chosen)
-    _check_names(groups)
     done = Replay(notes=notes)
     note_unreadable(log.found, done.faults, strict=options.strict)
+    topics = {group[0].topic for group in groups.values()}
+
+    def counts() -> Mapping[str, int]:
+        known = _counts_of(whole, topics, notes)
+        return {rename.get(topic, topic): count for topic, count in known.items()}
+
+    replay_partitions(groups, counts, target, options, rename, done, on_progress)
+    return done
+
+
+def replay_partitions(
+    groups: Mapping[Place, list[Segment]],
+    counts: Callable[[], Mapping[str, int]],
+    target: Target,
+    options: ReadOptions,
+    rename: Mapping[str, str],
+    done: Replay,
+    on_progress: Progress | None = None,
+) -> None:
+    """Replay the segments of partitions.
+
+    Parameters
+    ----------
+    groups : mapping
+        Segments by topic and partition of the target.
+    counts : callable
+        Returns the partition counts of the target's topics, for those that it lacks.
+    target : Target
+    options : ReadOptions
+    rename : mapping of str to str
+    done : Replay
+        Receives the result.
+    on_progress : callable, optional
+    """
+    pace = Pace(target.rate)
+    _check_names(groups)
     found = State.read(target.mapping)
     redact = [] if target.redaction is None else target.redaction.identity
     asked = State.new("", _bounds(options), dict(rename), redact)
@@ -197,7 +234,7 @@ def replay_log(
     if found is not None:
         found.check(target.mapping, asked)
     with closing(client):
-        check_topics(client, _counts(groups), _counts_of(whole, rename), creates=target.creates)
+        check_topics(client, _counts(groups), counts, creates=target.creates)
         state = found or asked
         new = {place: start_of(segments, options) for place, segments in groups.items() if place not in state.starts}
         if not target.appends:
@@ -227,7 +264,6 @@ def replay_log(
                     run.partition(place, segments, reached[place])
                 run.finish()
     done.notes += [] if target.redaction is None else target.redaction.notes()
-    return done
 
 
 def _bounds(options: ReadOptions) -> dict[str, int]:
@@ -243,13 +279,36 @@ def _counts(groups: Mapping[Place, list[Segment]]) -> dict[str, int]:
     return counts
 
 
-def _counts_of(log: Log, rename: Mapping[str, str]) -> dict[str, int]:
-    """Return the number of partitions of each topic in the log, by its target name."""
+def _counts_of(log: Log, topics: Collection[str | None], notes: list[str]) -> dict[str, int]:
+    """Return the number of partitions of topics.
+
+    A directory has folders only of the partitions that lie in it: the metadata log knows how many there are.
+    """
     counts: dict[str, int] = {}
     for segment in log.found.segments:
-        if segment.topic is not None and segment.partition is not None:
-            name = rename.get(segment.topic, segment.topic)
-            counts[name] = max(counts.get(name, 0), segment.partition + 1)
+        if segment.topic in topics and segment.topic is not None and segment.partition is not None:
+            counts[segment.topic] = max(counts.get(segment.topic, 0), segment.partition + 1)
+    known: dict[str, int] = {}
+    if log.found.metadata_log:
+        at = log.of_files(Discovery(segments=log.found.metadata_log)).image(strict=False)
+        known = partition_counts(at.image)
+        notes += [f"the metadata log may lack partitions: {fault.message}" for fault in at.faults[:1]]
+    for topic in sorted(counts.keys() - known.keys()):
+        notes.append(
+            f"{topic}: its number of partitions is taken from the folders, {counts[topic]}, since no metadata log among"
+            " the files has the topic; a log directory may lack some"
+        )
+    return {topic: max(count, known.get(topic, 0)) for topic, count in counts.items()}
+
+
+def partition_counts(image: Image) -> dict[str, int]:
+    """Return the number of partitions of each topic of a metadata image."""
+    tables = image.tables(["TopicRecord", "PartitionRecord"])
+    names = {row["topic_id"]: row["name"] for row in tables["TopicRecord"].select(["topic_id", "name"]).to_pylist()}
+    counts: dict[str, int] = {}
+    for row in tables["PartitionRecord"].select(["topic_id", "partition_id"]).to_pylist():
+        if (name := names.get(row["topic_id"])) is not None:
+            counts[name] = max(counts.get(name, 0), row["partition_id"] + 1)
     return counts
 
 

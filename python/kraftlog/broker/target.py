@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
-from kraftlog.broker.client import BATCH_BYTES, Client, Place
+from kraftlog.broker.client import BATCH_BYTES, Client, NewTopic, Place
 from kraftlog.broker.errors import ReplayError
 
 
-def check_topics(client: Client, partitions: Mapping[str, int], whole: Mapping[str, int], *, creates: bool) -> None:
+def check_topics(
+    client: Client, partitions: Mapping[str, int], counts: Callable[[], Mapping[str, int]], *, creates: bool
+) -> None:
     """Raise for a target that lacks topics or partitions.
 
     Parameters
@@ -17,21 +19,22 @@ def check_topics(client: Client, partitions: Mapping[str, int], whole: Mapping[s
     client : Client
     partitions : mapping of str to int
         Required partition counts by topic.
-    whole : mapping of str to int
-        Partition counts in the log.
+    counts : callable
+        Returns the partition counts of the topics in the log; called if some are missing.
     creates : bool
         Whether missing topics are created.
     """
     there = client.topics()
-    missing = {name: whole[name] for name in partitions if name not in there}
+    missing = {name for name in partitions if name not in there}
+    new = [NewTopic(name, count) for name, count in counts().items() if name in missing] if missing else []
     if missing and not creates:
-        names = ", ".join(f"{name} ({count} partitions)" for name, count in missing.items())
+        names = ", ".join(f"{one.name} ({one.partitions_count} partitions)" for one in new)
         raise ReplayError(f"{client.to} does not have the topics {names}: create them, or pass --create-topics")
     for name, count in partitions.items():
         if there.get(name, count) < count:
             raise ReplayError(f"{client.to}: {name} has {there[name]} partitions; expected at least {count}")
-    if missing:
-        client.create_topics(missing)
+    if new:
+        client.create_topics(new)
 
 
 def check_empty(client: Client, places: Iterable[Place]) -> None:

@@ -9,12 +9,12 @@ from typing import Any
 import click
 
 from kraftlog.broker.errors import ReplayError
-from kraftlog.broker.replay import DEFAULT_TIMEOUT, Target, replay_log
+from kraftlog.broker.replay import Target, replay_log
 from kraftlog.cli import options
+from kraftlog.cli.client import CLIENT_CONFIG, COMPRESSION, RATE, TIMEOUT, settings_of
 from kraftlog.cli.progress import progress_bar
 from kraftlog.cli.redact import redaction_of, redacts
 from kraftlog.cli.report import EXIT_FAULTS, report_faults
-from kraftlog.codec.compression import COMPRESSION_TYPES
 from kraftlog.codec.options import READ_COMMITTED
 from kraftlog.disk.disk import disk
 from kraftlog.layout.discover import LogPaths
@@ -42,21 +42,11 @@ from kraftlog.tables.user_options import read_options
 )
 @click.option("--create-topics", "creates", is_flag=True, help="Make topics that the target does not have.")
 @click.option("--append", "appends", is_flag=True, help="Also into partitions that hold records already.")
-@click.option("--rate", help="Records a second, such as 5000, or bytes, such as 10MB.")
-@click.option("--compression", type=click.Choice(COMPRESSION_TYPES), help="Of what is sent; by default none.")
+@RATE
+@COMPRESSION
 @redacts
-@click.option(
-    "--client-config",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A file with properties of librdkafka, NAME=VALUE, such as security.protocol=SSL.",
-)
-@click.option(
-    "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
-    default=DEFAULT_TIMEOUT,
-    show_default=True,
-    help="Seconds after which a broker that does not answer is given up.",
-)
+@CLIENT_CONFIG
+@TIMEOUT
 @click.option("--strict", is_flag=True, help="Stop at the first fault; what was committed before stays.")
 @click.option("--no-progress", is_flag=True, help="No progress bar on a terminal.")
 def replay(
@@ -93,9 +83,10 @@ def replay(
     """  # noqa: D301  (\b keeps the examples as they are)
     whole = open_log(paths, topics=topics or None)
     log = open_log(paths, topics=topics or None, partitions=partitions) if partitions else whole
-    settings = {} if client_config is None else _settings(client_config)
     redaction = redaction_of(rules, key_file)
-    target = Target(to, mapping, creates, appends, rate, compression, settings, timeout, redaction)
+    target = Target(
+        *(to, mapping, creates, appends, rate, compression, settings_of(client_config), timeout, redaction),
+    )
     bounds = read_options(**given, isolation_level=READ_COMMITTED)
     try:
         with progress_bar(log.size_in_bytes, wanted=not no_progress) as bar:
@@ -111,19 +102,6 @@ def replay(
     for note in done.notes:
         print(note, file=sys.stderr)
     sys.exit(report_faults(done.faults))
-
-
-def _settings(path: Path) -> dict[str, str]:
-    """Return the properties of a file."""
-    found = {}
-    for number, line in enumerate(disk().read_bytes(path).decode().splitlines(), 1):
-        name, equals, value = line.partition("=")
-        if not line.strip() or line.lstrip().startswith("#"):
-            continue
-        if not equals or not name.strip():
-            raise click.UsageError(f"--client-config {path}, line {number}: expected NAME=VALUE, found {line!r}")
-        found[name.strip()] = value.strip()
-    return found
 
 
 COMMANDS = [replay]
