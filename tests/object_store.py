@@ -113,6 +113,11 @@ class ObjectStore:
         """Return the keys of all objects."""
         return sorted(self._objects.buckets[BUCKET].keys)
 
+    def read(self, key: str) -> bytes:
+        """Return an object."""
+        data: bytes = self._objects.get_object(BUCKET, key).value
+        return data
+
     def delete(self, key: str) -> None:
         """Delete an object."""
         self._objects.delete_object(BUCKET, key)

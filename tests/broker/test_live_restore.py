@@ -152,7 +152,7 @@ def test_the_report_has_the_names_of_that_of_directories(cluster: Cluster, backu
     live = restored(backup, tmp_path / "evidence").to_dict()
     of_directories = kraftlog.restore(backup, tmp_path / "cluster", cut="end").to_dict()
     assert of_directories.keys() <= live.keys()
-    own = {"size_in_bytes", "copied_bytes", "crc32c", "is_identical", "last_epoch"}  # of files
+    own = {"size_in_bytes", "copied_bytes", "crc32c", "is_identical", "last_epoch", "excluded_records"}  # of files
     assert of_directories["partitions"][0].keys() - own <= live["partitions"][0].keys()
 
 
@@ -269,6 +269,17 @@ def test_an_interrupted_restore_goes_on_with_the_same_topics(cluster: Cluster, b
     with pytest.raises(kraftlog.ReplayError, match="as well"):
         restored(backup, tmp_path / "evidence", topics=["orders"])
     check(cluster, backup, restored(backup, tmp_path / "evidence"), {name: name for name in cluster.topics})
+
+
+def test_without_some_keys(cluster: Cluster, backup: Path, tmp_path: Path) -> None:
+    """Records of a key are not sent; a group whose next record is one of them reads on with the one after it."""
+    (tmp_path / "keys").write_text("10\norders\t2\npaid.late\t4\n")
+    done = restored(backup, tmp_path / "evidence", topics=["orders"], exclude_keys=tmp_path / "keys")
+    values = [row[1] for _, row in cluster.committed(("orders", 0))]
+    assert values == [b"order 0", b"order 4", b"order 6", b"order 8"]
+    assert done.excluded_keys_sha256 is not None
+    assert "2 records were left out, since their keys are excluded" in done.notes
+    assert done.partitions[0].records == 4
 
 
 def test_what_cannot_be_restored(cluster: Cluster, backup: Path, tmp_path: Path) -> None:

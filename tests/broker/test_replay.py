@@ -6,6 +6,7 @@ import csv
 import shutil
 import subprocess
 import sys
+from base64 import b64encode
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -245,6 +246,30 @@ def test_redacted(cluster: Cluster, tmp_path: Path):
             key, value, pairs = redaction.record((key, value, pairs))
             changed.append((key, value, timestamp, [(name.decode(), content) for name, content in pairs]))
         assert [row for _, row in cluster.committed((TOPIC, partition))] == changed
+
+
+def test_without_some_keys(cluster: Cluster, tmp_path: Path):
+    """The mapping leads to the next record that was sent, and a replay goes on with the same keys alone."""
+    keys = {row[0] for _, row in expected()[0] if row[0] is not None}
+    gone = sorted(keys)[::3]
+    (tmp_path / "keys").write_text("".join(f"orders\tbase64:{b64encode(key).decode()}\n" for key in gone))
+    cluster.kills = {15}
+    with pytest.raises(Killed):
+        replayed(tmp_path / "m.csv", exclude_keys=tmp_path / "keys")
+    cluster.kills = set()
+    with pytest.raises(ValueError, match="is of a replay with redact"):
+        replayed(tmp_path / "m.csv")
+    done = replayed(tmp_path / "m.csv", exclude_keys=tmp_path / "keys")
+    assert any("were left out, since their keys are excluded" in note for note in done.notes)
+    offsets = OffsetMapping(tmp_path / "m.csv")
+    for partition, rows in expected().items():
+        there = cluster.committed((TOPIC, partition))
+        assert [row for _, row in there] == [row for _, row in rows if row[0] not in gone]
+        assert len(there) < len(rows) or partition
+        for at, _ in rows:
+            left = [row for offset, row in rows if offset >= at and row[0] not in gone]
+            _, target = offsets.target(TOPIC, partition, at)
+            assert [row for offset, row in there if offset >= target] == left
 
 
 def test_notes_of_settings(cluster: Cluster, tmp_path: Path):

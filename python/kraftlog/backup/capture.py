@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from kraftlog.backup.backup_folder import BackupFolder, Writer
+from kraftlog.backup.excluded_keys import ExcludedKeys
 from kraftlog.backup.stored_segment import Object, SegmentStore, StoredSegment, end_of, is_contiguous, source_of
 from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.codec.headers import Headers
@@ -72,6 +73,7 @@ class _Partition:
     rows: list[Row] = field(default_factory=list)
     stored_size: int = 0
     torn_bytes: int = 0
+    excluded_records: int = 0
     is_read: bool = False
     commits: Commits = field(default_factory=dict)
     read: Pass = field(default_factory=Pass)  # of its commits
@@ -98,7 +100,7 @@ class Capture:
         Sources.
     topics : list of str or None
     storage_options : mapping or None
-    links, checksum, workers, on_progress
+    links, checksum, workers, excluded, on_progress
         As in ``backup``.
     """
 
@@ -111,11 +113,13 @@ class Capture:
         links: bool = False,
         checksum: bool = False,
         workers: int = 2,
+        excluded: ExcludedKeys | None = None,
         on_progress: Callable[[int], None] | None = None,
     ) -> None:
         self._links = links
         self._checksum = checksum
         self._workers = workers
+        self._excluded = excluded
         self._on_progress = on_progress
         self.taken_ms = time.time_ns() // 1_000_000
         self._topics = wanted = None if topics is None else {*topics}
@@ -151,7 +155,8 @@ class Capture:
         """Store the backup, and list it."""
         repository = writer.folder
         earlier = repository.names()
-        base = _Base.of(repository, earlier[-1]) if earlier else _Base()
+        sha256 = None if self._excluded is None else self._excluded.sha256
+        base = _Base.of(repository, earlier[-1]).with_keys(sha256) if earlier else _Base()
         notes: list[str] = []
         faults: list[Fault] = []
         note_unreadable(self._found, faults, strict=False)
@@ -173,6 +178,8 @@ class Capture:
             faults += one.faults
             if one.torn_bytes:
                 notes.append(f"{one.of}: {one.torn_bytes} bytes after the last whole batch are not stored")
+        if self._excluded is not None:
+            notes.append(self._excluded.note(sum(one.excluded_records for one in partitions)))
         cut = self._cut(partitions, base, notes)
         for one in partitions:
             _set_sizes_at_cut(one.rows, cut.ends.get(one.of, NO_BOUND), repository)
@@ -198,6 +205,7 @@ class Capture:
             stored_ends={one.of: one.end_offset for one in partitions},
             open_from=cut.open_from,
             topics=None if self._topics is None else tuple(sorted(self._topics)),
+            excluded_keys_sha256=sha256,
             notes=tuple(notes),
             faults=tuple(dict.fromkeys(faults)),
         )
@@ -286,6 +294,7 @@ class Capture:
             links=self._links,
             observe=observed.add,
             on_progress=self._on_progress,
+            is_excluded=None if self._excluded is None else self._excluded.of_topic(one.of.topic),
         )
         one.is_read = observed.is_whole
         for (segment, path, source, row), is_same in zip(states, unchanged, strict=True):
@@ -301,6 +310,7 @@ class Capture:
             one.faults += stored.faults
             one.torn_bytes += stored.torn_bytes
             one.stored_size += stored.stored_size
+            one.excluded_records += stored.excluded_records
             for kind in _BESIDE:
                 if (beside := segment.beside.get(kind)) is not None:
                     self._small(one, beside, f"{one.of}/{segment.base_offset:020d}.{kind}")
@@ -488,6 +498,14 @@ class _Base:
             return cls(repository.manifest(name), repository.files(name).to_pylist())
         except (OSError, RecordError):
             return cls()
+
+    def with_keys(self, sha256: str | None) -> _Base:
+        """Return it for a backup without some keys; files with them would stay as they are."""
+        if self._manifest is None or self._manifest.excluded_keys_sha256 == sha256:
+            return self
+        base = _Base()
+        base.known = self.known
+        return base
 
     @property
     def ends(self) -> Mapping[TopicPartition, int]:

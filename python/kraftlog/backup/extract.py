@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
+from kraftlog.backup.excluded_keys import ExcludedKeys
 from kraftlog.backup.new_folder import check_new_folder, new_folder
 from kraftlog.codec.encode import compression_type
 from kraftlog.codec.options import NO_BOUND, READ_COMMITTED, READ_UNCOMMITTED, ReadOptions
@@ -97,6 +98,7 @@ def extract(
     strict: bool = False,
     redact: Iterable[str] = (),
     redact_key: bytes | None = None,
+    exclude_keys: str | Path | None = None,
 ) -> Extract:
     """Write partitions, or ranges of them, as a separate log directory with all files that a broker requires.
 
@@ -142,6 +144,9 @@ def extract(
         by ``=null``, ``=hash`` or ``=mask``. All batches are then rewritten.
     redact_key : bytes, optional
         HMAC key for ``hash``, at least 16 bytes.
+    exclude_keys : path, optional
+        A file with a key on each line, whose records are left out: UTF-8 or ``base64:...``, after a topic and a tab
+        only those of this topic.
 
     Returns
     -------
@@ -183,6 +188,7 @@ def extract(
         *(log, local_path(target), options, rename or {}, compression, redaction),
         is_chosen=given_topics is not None,
         per_partition=per_partition,
+        excluded=ExcludedKeys.of_file(exclude_keys),
     )
 
 
@@ -196,6 +202,7 @@ def extract_log(
     *,
     is_chosen: bool = False,
     per_partition: bool = False,
+    excluded: ExcludedKeys | None = None,
     on_progress: Progress | None = None,
 ) -> Extract:
     """Extract from an open log; ``is_chosen`` tells whether topics were named."""
@@ -208,10 +215,12 @@ def extract_log(
     check_new_folder(target, log.folders)
     done = Extract(notes=notes)
     note_unreadable(log.found, done.faults, strict=options.strict)
+    excluded_records = 0
     with new_folder(target) as temporary:
         for (topic, partition), group in groups.items():
             change = None if redaction is None else redaction.records
-            batches = ExtractedBatches(group, options, codec, on_progress, change)
+            is_excluded = None if excluded is None else excluded.of_topic(group[0].topic)
+            batches = ExtractedBatches(group, options, codec, on_progress, change, is_excluded)
             is_renamed = topic != group[0].topic
             folder = temporary / f"{topic}-{partition}"
             written = write_extracted(
@@ -227,10 +236,12 @@ def extract_log(
             )
             done.faults += [fault for fault in batches.faults if fault not in done.faults]
             done.notes += [*batches.notes, *_open_notes(folder.name, batches.open_producers)]
+            excluded_records += batches.excluded_records
         ends = {(one.topic, one.partition): one.written.end_offset for one in done.partitions if one.written.end_offset}
         if ends:
             record_recovery_points(temporary, ends)
     done.notes += [] if redaction is None else redaction.notes()
+    done.notes += [] if excluded is None else [excluded.note(excluded_records)]
     return done
 
 

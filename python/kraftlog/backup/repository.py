@@ -11,6 +11,7 @@ import pyarrow as pa
 from kraftlog.backup.backup_folder import BackupFolder
 from kraftlog.backup.capture import Capture
 from kraftlog.backup.check import Difference, differences, verify_backups
+from kraftlog.backup.excluded_keys import ExcludedKeys
 from kraftlog.backup.prune import Prune, prune
 from kraftlog.disk.remote_path import LogPath, StorageOptions
 from kraftlog.errors import Fault
@@ -100,6 +101,7 @@ class Repository:
         link: bool = False,
         checksum: bool = False,
         workers: int = 2,
+        exclude_keys: str | Path | None = None,
         on_progress: Callable[[int], None] | None = None,
     ) -> Manifest:
         """Take a backup of log directories; only what earlier backups lack is stored.
@@ -119,6 +121,9 @@ class Repository:
             Read all files, also those that have not changed by their size, time and inode.
         workers : int
             Threads that read and write.
+        exclude_keys : path, optional
+            A file with a key on each line, whose records are left out: UTF-8 or ``base64:...``, after a topic and a
+            tab only those of this topic. Earlier backups still have them.
         on_progress : callable, optional
             Called with the number of bytes that were read since the last call.
 
@@ -143,6 +148,7 @@ class Repository:
             links=link,
             checksum=checksum,
             workers=workers,
+            excluded=ExcludedKeys.of_file(exclude_keys),
             on_progress=on_progress,
         )
         if isinstance(self.path, Path):

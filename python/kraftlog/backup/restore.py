@@ -10,6 +10,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
+from kraftlog.backup.excluded_keys import ExcludedKeys
 from kraftlog.backup.new_folder import check_new_folder, new_folder
 from kraftlog.backup.new_nodes import (
     NewNode,
@@ -92,6 +93,8 @@ class RestoredPartition:
         Size of the segments from which it is read.
     has_data : bool
         Whether there is a folder of the partition among the files.
+    excluded_records : int
+        Records that were left out for their keys.
     written : Written or None
         None before anything is written.
     log_start_offset : int
@@ -105,6 +108,7 @@ class RestoredPartition:
     has_data: bool
     written: Written | None = None
     log_start_offset: int = 0
+    excluded_records: int = 0
 
     @property
     def name(self) -> str:
@@ -136,6 +140,8 @@ class Restore:
         Transactional ids that were not at rest at the cut.
     moved_offsets : list of MovedOffset
         Committed offsets that differ from those of the source.
+    excluded_keys_sha256 : str or None
+        Of the keys whose records were left out.
     faults : list of Fault
         Their data is missing in the new cluster.
     notes : list of str
@@ -149,6 +155,7 @@ class Restore:
     groups: dict[str, dict[str, int]] = field(default_factory=dict)
     ended_transactions: list[EndedTransaction] = field(default_factory=list)
     moved_offsets: list[MovedOffset] = field(default_factory=list)
+    excluded_keys_sha256: str | None = None
     faults: list[Fault] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -167,6 +174,7 @@ class Restore:
             "groups": self.groups,
             "ended_transactions": [asdict(one) for one in self.ended_transactions],
             "moved_offsets": [asdict(one) for one in self.moved_offsets],
+            "excluded_keys_sha256": self.excluded_keys_sha256,
             "faults": [{"error": fault.error, "message": fault.message} for fault in self.faults],
             "notes": self.notes,
         }
@@ -219,6 +227,7 @@ def restore(
     strict: bool = False,
     dry_run: bool = False,
     workers: int = WORKERS,
+    exclude_keys: str | Path | None = None,
     on_progress: Progress | None = None,
 ) -> Restore:
     """Write the log directories of a new cluster with the topics, groups and metadata of another one.
@@ -267,6 +276,9 @@ def restore(
         Write nothing, and return what would be written and what is missing.
     workers : int
         Threads that read and write partitions.
+    exclude_keys : path, optional
+        A file with a key on each line, whose records are left out: UTF-8 or ``base64:...``, after a topic and a tab
+        only those of this topic.
     on_progress : callable, optional
         Called with the bytes that were read since the last call.
 
@@ -319,6 +331,7 @@ def restore(
         ReadOptions(include_deleted=True, heal=heal, strict=strict),
         workers,
         on_progress,
+        ExcludedKeys.of_file(exclude_keys),
     )
     run.plan(names(topics), None if partitions is None else set(partitions), rename or {})
     if not dry_run:
@@ -365,7 +378,9 @@ class _Restore:
         options: ReadOptions,
         workers: int,
         on_progress: Progress | None,
+        excluded: ExcludedKeys | None,
     ) -> None:
+        self._excluded = excluded
         self._log, self._target, self._nodes, self._at = log, target, nodes, at
         self._options, self._workers, self._on_progress = options, workers, on_progress
         self._quorum = quorum or (DYNAMIC if at.quorum else STATIC)
@@ -383,6 +398,7 @@ class _Restore:
             cluster_id or uuid_text(random_uuid()), next(iter(ids)) if len(ids) == 1 else None, nodes, at.offset
         )
         self.done.notes += log.lines.notes(heals=options.heal)
+        self.done.excluded_keys_sha256 = None if excluded is None else excluded.sha256
 
     def plan(self, patterns: list[str] | None, numbers: set[int] | None, rename: Mapping[str, str]) -> None:
         """Decide which partitions there will be, where they come from and where they go."""
@@ -454,7 +470,8 @@ class _Restore:
             start = log_start_offset(segments, ReadOptions())
             segments = [each for each in segments[:-1] if (each.end_offset or 0) > start] + segments[-1:]
             least_end = max(start, segments[-1].base_offset or 0)
-            batches = ExtractedBatches(segments, self._options, None, self._on_progress)
+            is_excluded = None if self._excluded is None else self._excluded.of_topic(one.source.topic)
+            batches = ExtractedBatches(segments, self._options, None, self._on_progress, is_excluded=is_excluded)
             pieces = self._with_rest(one, segments, batches)
         name = str(one.target)
         written = write_extracted(
@@ -477,6 +494,8 @@ class _Restore:
             self._starts[one.target], self._ends[one.target] = done.log_start_offset, written.end_offset
             self._epochs[one.target] = max(one.leader_epoch, written.last_epoch, NO_EPOCH) + 1
             row = replace(self.done.partitions[at], written=written, log_start_offset=done.log_start_offset)
+            if done.batches is not None:
+                row = replace(row, excluded_records=done.batches.excluded_records)
             self.done.partitions[at] = row
             if done.batches is None:
                 continue

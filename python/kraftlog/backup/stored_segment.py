@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 
 from kraftlog._native.checksum import crc32c
-from kraftlog._native.scanner import header_at
+from kraftlog._native.scanner import CONTROL_BIT, header_at
 from kraftlog.backup.backup_folder import PARTITIONS, Temporary, Writer
+from kraftlog.codec.compression import decompressor
 from kraftlog.codec.header_scan import HeaderScan, ends
 from kraftlog.codec.headers import Headers, last_offsets
+from kraftlog.codec.options import ReadOptions
 from kraftlog.disk.disk import ReadableFile, disk
 from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import Fault, InputError
@@ -23,9 +25,12 @@ from kraftlog.layout.segment import Segment
 from kraftlog.read.segment_end import end_fault
 from kraftlog.read.segment_reader import located
 from kraftlog.types import Buffer
+from kraftlog.write.excluded_records import NOT_EXTRACTED, IsExcluded, batch_of_records, excluded_records
 
 WINDOW_BYTES = 1 << 20  # stays in a cache while it is summed and written
 HEADERS_AT_ONCE = 1 << 12
+CHANGED = -1  # instead of positions of an object with other bytes than the source: no later backup builds on it
+_OF_SOURCE = ("source_position", "last_batch_position", "last_batch_offset", "last_batch_crc")
 
 Object = dict[str, Any]
 """A row of ``kraftlog.disk.backup_files.OBJECT``."""
@@ -43,12 +48,15 @@ class StoredSegment:
         Bytes of the objects that were added to the repository.
     torn_bytes : int
         Bytes after the last whole batch of a live log.
+    excluded_records : int
+        Records that are left out for their keys.
     faults : list of Fault
     """
 
     objects: list[Object] = field(default_factory=list)
     stored_size: int = 0
     torn_bytes: int = 0
+    excluded_records: int = 0
     faults: list[Fault] = field(default_factory=list)
 
     @property
@@ -80,6 +88,9 @@ class SegmentStore:
         Called with each segment and the headers of its batches that were read.
     on_progress : callable, optional
         Called with numbers of bytes that were read.
+    is_excluded : callable, optional
+        Returns of a column of keys which records are left out. A segment with such records is read again by each
+        backup.
     """
 
     def __init__(
@@ -91,11 +102,14 @@ class SegmentStore:
         links: bool = False,
         observe: Callable[[Segment, Headers], None] = lambda *_: None,
         on_progress: Callable[[int], None] | None = None,
+        is_excluded: IsExcluded | None = None,
     ) -> None:
         self._writer = writer
         self._folder = folder
         self._known = known
-        self._links = links
+        self._links = links and is_excluded is None
+        self._is_excluded = is_excluded
+        self._decompressor = decompressor(ReadOptions.max_decompressed_bytes)
         self._observe = observe
         self._observes = True
         self._on_progress = on_progress
@@ -144,12 +158,12 @@ class SegmentStore:
             for headers in scan.headers(HEADERS_AT_ONCE):
                 if self._observes:
                     self._observe(segment, headers)
-                for sound in _sound_runs(headers):
+                for sound in _sound_runs(self._possible(segment, headers, stored)):
                     if run is None or run.end != sound["position"][0]:
                         if run is not None:
                             self._finish(segment, file, run, stored)
                         run = self._new_run(int(sound["position"][0]))
-                    run.add(file, sound)
+                    run.add(sound, self._contents(segment, file, run, run.end, int(ends(sound)[-1]), stored))
                 if self._on_progress is not None:
                     self._on_progress(int(ends(headers)[-1] - headers["position"][0]))
             if run is not None:
@@ -180,10 +194,10 @@ class SegmentStore:
                 run.temporary.drop()
         elif run.temporary is not None:
             self._writer.keep(run.temporary, name)
-            stored.stored_size += run.end - run.start
+            stored.stored_size += run.size
         else:
             self._copy(segment, file, run, name)
-            stored.stored_size += run.end - run.start
+            stored.stored_size += run.size
         stored.objects.append(run.object(name, digest))
 
     def _copy(self, segment: Segment, file: ReadableFile, run: _Run, name: str) -> None:
@@ -194,14 +208,76 @@ class SegmentStore:
                 return self._writer.link(segment.path, name)
         temporary = self._writer.temporary(self._folder)
         if temporary is None:
-            return self._writer.put(name, lambda: _same(file, run))
+            return self._writer.put(name, lambda: self._same(segment, file, run))
         try:
-            for piece in _same(file, run):
+            for piece in self._same(segment, file, run):
                 temporary.file.append(piece)
         except BaseException:
             temporary.drop()
             raise
         return self._writer.keep(temporary, name)
+
+    def _same(self, segment: Segment, file: ReadableFile, run: _Run) -> Iterator[Buffer]:
+        """Return the bytes of a run again.
+
+        Raises
+        ------
+        InputError
+            When they are not the same: the file was changed between both readings.
+        """
+        crc = 0
+        for data in self._contents(segment, file, run, run.start, run.end, StoredSegment()):
+            crc = crc32c(data, crc)
+            yield data
+        if crc != run.crc:
+            raise InputError(OSError("the file was changed while it was read"), run.start)
+
+    def _possible(self, segment: Segment, headers: Headers, stored: StoredSegment) -> Headers:
+        """Return batches without those from which no record could be left out."""
+        is_old = (headers["magic"] != 2) & (headers["crc_ok"] == 1)
+        if self._is_excluded is None or not is_old.any():
+            return headers
+        for header, stop in zip(headers[is_old], ends(headers[is_old]).tolist(), strict=True):
+            message = f"expected magic 2, since keys are excluded, found magic {header['magic']}, which is not stored"
+            position = int(header["position"])
+            fault = Fault(NOT_EXTRACTED, message, position, stop - position, int(header["base_offset"]))
+            stored.faults.append(located(segment, fault))
+        possible = headers.copy()
+        possible["crc_ok"][is_old] = 0
+        return possible
+
+    def _contents(
+        self, segment: Segment, file: ReadableFile, run: _Run, start: int, end: int, stored: StoredSegment
+    ) -> Iterator[Buffer]:
+        """Return the bytes of batches of a run as they are stored.
+
+        Raises
+        ------
+        InputError
+            When they cannot be read.
+        """
+        if self._is_excluded is None:
+            yield from windows(file, start, end)
+            return
+        for headers in HeaderScan(file, start, end).headers(HEADERS_AT_ONCE):
+            for header, stop in zip(headers, ends(headers).tolist(), strict=True):
+                position = int(header["position"])
+                batch = b"".join(windows(file, position, stop))
+                if header["attributes"] & CONTROL_BIT or not header["records_count"]:
+                    yield batch
+                    continue
+                leaves_out = excluded_records(batch, self._is_excluded, ReadOptions.max_decompressed_bytes)
+                if len(leaves_out) != header["records_count"]:  # a key that cannot be read may be an excluded one
+                    message = f"{len(leaves_out)} of {header['records_count']} records can be read: it is left out"
+                    fault = Fault("bad_records_count", message, position, len(batch), int(header["base_offset"]))
+                    stored.faults.append(located(segment, fault))
+                    leaves_out = np.ones(int(header["records_count"]), bool)
+                elif leaves_out.any():
+                    stored.excluded_records += int(leaves_out.sum())
+                if leaves_out.any():
+                    batch = batch_of_records(batch, header, ~leaves_out, self._decompressor)
+                    run.is_changed = True
+                yield batch
 
 
 class _Run:
@@ -217,6 +293,8 @@ class _Run:
 
     def __init__(self, start: int, temporary: Temporary | None) -> None:
         self.start = self.end = start
+        self.size = 0
+        self.is_changed = False
         self.temporary = temporary
         self.digest = hashlib.sha256()
         self.crc = 0
@@ -224,12 +302,13 @@ class _Run:
         self._last: np.void | None = None
         self._next_offset = -1
 
-    def add(self, file: ReadableFile, headers: Headers) -> None:
-        """Take the next batches."""
+    def add(self, headers: Headers, contents: Iterable[Buffer]) -> None:
+        """Take the next batches, and their bytes as they are stored."""
         if self.base_offset < 0:
             self.base_offset = int(headers["base_offset"][0])
         end = int(ends(headers)[-1])
-        for data in windows(file, self.end, end):
+        for data in contents:
+            self.size += memoryview(data).nbytes
             self.digest.update(data)
             self.crc = crc32c(data, self.crc)
             if self.temporary is not None:
@@ -241,19 +320,21 @@ class _Run:
     def object(self, name: str, digest: str) -> Object:
         """Return the row of the object."""
         assert self._last is not None
-        return {
+        last = self._last
+        found = {
             "name": name,
-            "size": self.end - self.start,
+            "size": self.size,
             "sha256": digest,
             "crc32c": self.crc,
             "source_position": self.start,
             "base_offset": self.base_offset,
             "next_offset": self._next_offset,
-            "last_epoch": int(self._last["partition_leader_epoch"]),
-            "last_batch_position": int(self._last["position"]) - self.start,
-            "last_batch_offset": int(self._last["base_offset"]),
-            "last_batch_crc": int(self._last["crc"]),
+            "last_epoch": int(last["partition_leader_epoch"]),
+            "last_batch_position": int(last["position"]) - self.start,
+            "last_batch_offset": int(last["base_offset"]),
+            "last_batch_crc": int(last["crc"]),
         }
+        return found | dict.fromkeys(_OF_SOURCE, CHANGED) if self.is_changed else found
 
 
 def windows(file: ReadableFile, start: int, end: int) -> Iterator[memoryview]:
@@ -272,22 +353,6 @@ def windows(file: ReadableFile, start: int, end: int) -> Iterator[memoryview]:
         except OSError as error:
             raise InputError(error, at) from error
         yield data
-
-
-def _same(file: ReadableFile, run: _Run) -> Iterator[Buffer]:
-    """Return the bytes of a run again.
-
-    Raises
-    ------
-    InputError
-        When they are not the same: the file was changed between both readings.
-    """
-    crc = 0
-    for data in windows(file, run.start, run.end):
-        crc = crc32c(data, crc)
-        yield data
-    if crc != run.crc:
-        raise InputError(OSError("the file was changed while it was read"), run.start)
 
 
 def _sound_runs(headers: Headers) -> Iterator[Headers]:

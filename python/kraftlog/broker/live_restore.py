@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from kraftlog.backup.excluded_keys import ExcludedKeys
 from kraftlog.backup.restore import MISSING, REPORT_FILE, image_of
 from kraftlog.backup.restored_coordinators import MovedOffset
 from kraftlog.backup.restored_image import TOPIC, new_configs
@@ -107,6 +108,8 @@ class LiveRestore:
         Groups with committed offsets: group, and its offsets by partition. In a dry run they are those of the source.
     moved_offsets : list of MovedOffset
         Committed offsets that differ from those of the source.
+    excluded_keys_sha256 : str or None
+        Of the keys whose records were left out.
     obstacles : list of str
         What is in the way at the target; only a dry run returns them.
     faults : list of Fault
@@ -122,6 +125,7 @@ class LiveRestore:
     partitions: list[LivePartition] = field(default_factory=list)
     groups: dict[str, dict[str, int]] = field(default_factory=dict)
     moved_offsets: list[MovedOffset] = field(default_factory=list)
+    excluded_keys_sha256: str | None = None
     obstacles: list[str] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -140,6 +144,7 @@ class LiveRestore:
             "groups": self.groups,
             "ended_transactions": [],
             "moved_offsets": [asdict(one) for one in self.moved_offsets],
+            "excluded_keys_sha256": self.excluded_keys_sha256,
             "obstacles": self.obstacles,
             "faults": [{"error": fault.error, "message": fault.message} for fault in self.faults],
             "notes": self.notes,
@@ -161,6 +166,7 @@ def restore_live(
     heal: bool = True,
     strict: bool = False,
     dry_run: bool = False,
+    exclude_keys: str | Path | None = None,
     client_settings: Mapping[str, str] | None = None,
     timeout: float = DEFAULT_TIMEOUT,
     on_progress: Progress | None = None,
@@ -204,6 +210,9 @@ def restore_live(
         Raise at the first fault; committed records remain.
     dry_run : bool
         Change nothing, and return what would be done, what is missing and what is in the way.
+    exclude_keys : path, optional
+        A file with a key on each line, whose records are left out: UTF-8 or ``base64:...``, after a topic and a tab
+        only those of this topic.
     client_settings : mapping of str to str, optional
         Properties of librdkafka, such as ``security.protocol``.
     timeout : float
@@ -248,6 +257,7 @@ def restore_live(
         compression=compression,
         settings=client_settings or {},
         timeout=timeout,
+        excluded=ExcludedKeys.of_file(exclude_keys),
     )
     _check_folder(folder, log)
     state = State.read(to_replay.mapping)
@@ -299,6 +309,7 @@ class _LiveRestore:
         cluster_id = next(iter(ids)) if len(ids) == 1 else None
         self.done = LiveRestore(client.cluster_id(), cluster_id, at.offset, client.brokers())
         self.done.notes += log.lines.notes(heals=options.heal)
+        self.done.excluded_keys_sha256 = None if target.excluded is None else target.excluded.sha256
 
     def plan(self, patterns: list[str] | None, numbers: set[int] | None) -> None:
         """Decide which topics, partitions and groups there will be."""

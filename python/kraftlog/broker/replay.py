@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
+from kraftlog.backup.excluded_keys import ExcludedKeys
 from kraftlog.backup.extract import chosen_partitions
 from kraftlog.broker.client import Client, Place
 from kraftlog.broker.mapping import MappingFile
@@ -56,6 +57,7 @@ def replay(
     timeout: float = DEFAULT_TIMEOUT,
     redact: Iterable[str] = (),
     redact_key: bytes | None = None,
+    exclude_keys: str | Path | None = None,
 ) -> Replay:
     """Produce the records of partitions to a live broker: those that a ``read_committed`` consumer would get.
 
@@ -106,6 +108,9 @@ def replay(
     redact : iterable of str
         Redaction rules, as in ``kraftlog.extract``.
     redact_key : bytes, optional
+    exclude_keys : path, optional
+        A file with a key on each line, whose records are left out: UTF-8 or ``base64:...``, after a topic and a tab
+        only those of this topic.
 
     Returns
     -------
@@ -150,6 +155,7 @@ def replay(
         whole,
         Target(
             *(to, Path(mapping), create_topics, append, rate, compression, client_settings or {}, timeout, redaction),
+            ExcludedKeys.of_file(exclude_keys),
         ),
         options,
         rename or {},
@@ -170,6 +176,7 @@ class Target:
     settings: Mapping[str, str] = field(default_factory=dict)
     timeout: float = DEFAULT_TIMEOUT
     redaction: Redaction | None = None
+    excluded: ExcludedKeys | None = None
 
 
 def replay_log(
@@ -228,6 +235,7 @@ def replay_partitions(
     _check_names(groups)
     found = State.read(target.mapping)
     redact = [] if target.redaction is None else target.redaction.identity
+    redact += [] if target.excluded is None else [target.excluded.identity]
     asked = State.new("", _bounds(options), dict(rename), redact)
     client = Client(target.to, (found or asked).name, target.settings, target.timeout)
     asked = replace(asked, cluster_id=client.cluster_id())
@@ -259,7 +267,9 @@ def replay_partitions(
             with closing(file):
                 client.begin()
                 client.commit(reached := state.starts | reached)
-                run = ReplayRun(client, file, pace, options, configs, done, on_progress, target.redaction)
+                run = ReplayRun(
+                    client, file, pace, options, configs, done, on_progress, target.redaction, target.excluded
+                )
                 for place, segments in groups.items():
                     run.partition(place, segments, reached[place])
                 run.finish()

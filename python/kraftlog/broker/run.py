@@ -8,7 +8,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from kraftlog.backup.excluded_keys import ExcludedKeys
 from kraftlog.broker.client import Client, Place
 from kraftlog.broker.errors import NotDeliveredError, ReplayError
 from kraftlog.broker.mapping import MappingFile, Run, runs_of
@@ -87,10 +89,12 @@ class ReplayRun:
         done: Replay,
         on_progress: Progress | None,
         redaction: Redaction | None,
+        excluded: ExcludedKeys | None,
     ) -> None:
         self._client, self._file, self._pace = client, file, pace
         self._options, self._configs, self._done = options, configs, done
-        self._on_progress, self._redaction = on_progress, redaction
+        self._on_progress, self._redaction, self._excluded = on_progress, redaction, excluded
+        self._excluded_records = 0
         self._is_exact = False
         self._left_out = LeftOut()
 
@@ -136,8 +140,13 @@ class ReplayRun:
         bounds = replace(self._options, start_offset=one.end_offset)
         log = Log(Discovery(segments=segments))
         stream = log.scan("records", COLUMNS, bounds, on_progress=self._on_progress)
+        is_excluded = None if self._excluded is None else self._excluded.of_topic(one.source_topic)
         stretch, until, most = None, 0.0, min(STEP_ROWS, self._pace.records_at_once)
         for rows in stream.batches():
+            if is_excluded is not None:
+                kept = rows.filter(pc.invert(is_excluded(rows["key"])))
+                self._excluded_records += rows.num_rows - kept.num_rows
+                rows = kept
             check_headers(rows, one.source_topic)
             if self._redaction is not None:
                 rows = self._redaction.rows(rows)
@@ -184,6 +193,7 @@ class ReplayRun:
     def finish(self) -> None:
         """Write the end of each partition to the mapping, and note what was left out."""
         self._done.notes.append(str(self._left_out))
+        self._done.notes += [] if self._excluded is None else [self._excluded.note(self._excluded_records)]
         places = [(one.topic, one.partition) for one in self._done.partitions]
         known = self._file.ends
         ends = self._client.ends(place for place in places if place not in known)

@@ -33,7 +33,7 @@ class State:
     places : dict
         Partitions of the target, which were empty or allow appends, with the offset of the log at which each begins.
     redact : list of str
-        Rules of redaction, and a check of their key.
+        Rules of redaction, and a check of their key; and a digest of the keys whose records are left out.
     """
 
     name: str

@@ -92,6 +92,7 @@ def command() -> None:
 @click.option("-t", "--topic", "topics", multiple=True, help="Only this topic, and the metadata log. Repeatable.")
 @click.option("--keep", type=click.IntRange(min=1), help="Remove older backups, so that so many are left.")
 @click.option("--link", is_flag=True, help="Store closed segments as hard links on the same file system.")
+@options.EXCLUDE_KEYS
 @click.option("--checksum", is_flag=True, help="Read all files, also those that look unchanged.")
 @click.option("--workers", type=click.IntRange(min=1), default=2, show_default=True, help="Threads.")
 @click.option("--watch", type=float, metavar="SECONDS", help="Take a backup every so many seconds, until interrupted.")

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from kraftlog.backup.excluded_keys import ExcludedKeys
 from kraftlog.backup.extract import ExtractedPartition, extract_log
 from kraftlog.cli import options
 from kraftlog.cli.progress import progress_bar
@@ -41,6 +42,7 @@ from kraftlog.tables.user_options import read_options
     "--compression", type=click.Choice(COMPRESSION_TYPES), help="Of all batches; by default each keeps its own."
 )
 @redacts
+@options.EXCLUDE_KEYS
 @click.option("--strict", is_flag=True, help="Stop at the first fault, and write nothing.")
 @click.option("--no-progress", is_flag=True, help="No progress bar on a terminal.")
 def extract(
@@ -54,6 +56,7 @@ def extract(
     compression: str | None,
     rules: tuple[str, ...],
     key_file: Path | None,
+    exclude_keys: Path | None,
     no_progress: bool,
     **given: Any,
 ) -> None:
@@ -83,6 +86,7 @@ def extract(
             *(log, target, bounds, dict(renamed), compression, redaction),
             is_chosen=bool(topics),
             per_partition=per_partition,
+            excluded=ExcludedKeys.of_file(exclude_keys),
             on_progress=bar,
         )
     for one in done.partitions:

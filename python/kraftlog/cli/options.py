@@ -234,6 +234,14 @@ WHICH = applied(
     ]
 )
 
+EXCLUDE_KEYS = click.option(
+    "--exclude-keys",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Leave out records whose key is in this file: one on each line, as UTF-8 or base64:...; after a topic and a"
+    " tab only those of this topic.",
+)
+
 CHANGES = applied(
     [
         click.option(

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from kraftlog.backup.excluded_keys import ExcludedKeys
 from kraftlog.broker.errors import ReplayError
 from kraftlog.broker.replay import Target, replay_log
 from kraftlog.cli import options
@@ -45,6 +46,7 @@ from kraftlog.tables.user_options import read_options
 @RATE
 @COMPRESSION
 @redacts
+@options.EXCLUDE_KEYS
 @CLIENT_CONFIG
 @TIMEOUT
 @click.option("--strict", is_flag=True, help="Stop at the first fault; what was committed before stays.")
@@ -63,6 +65,7 @@ def replay(
     compression: str | None,
     rules: tuple[str, ...],
     key_file: Path | None,
+    exclude_keys: Path | None,
     client_config: Path | None,
     timeout: float,
     no_progress: bool,
@@ -86,6 +89,7 @@ def replay(
     redaction = redaction_of(rules, key_file)
     target = Target(
         *(to, mapping, creates, appends, rate, compression, settings_of(client_config), timeout, redaction),
+        ExcludedKeys.of_file(exclude_keys),
     )
     bounds = read_options(**given, isolation_level=READ_COMMITTED)
     try:

@@ -63,6 +63,7 @@ from kraftlog.tables.open_log import open as open_log
 @COMPRESSION
 @CLIENT_CONFIG
 @TIMEOUT
+@options.EXCLUDE_KEYS
 @options.HEAL
 @click.option("--strict", is_flag=True, help="Stop at the first fault, and write nothing more.")
 @click.option("--dry-run", is_flag=True, help="Write nothing; say what would be written, and what is missing.")
@@ -88,6 +89,7 @@ def restore_command(
     compression: str | None,
     client_config: Path | None,
     timeout: float,
+    exclude_keys: Path | None,
     heal: bool,
     strict: bool,
     dry_run: bool,
@@ -113,7 +115,7 @@ def restore_command(
     \b
     Examples:
       kraftlog restore shop drill --cut end --nodes 3
-      kraftlog restore nightly evidence --bootstrap-server localhost:9092 -t 'orders*' --dry-run
+      kraftlog restore shop evidence --bootstrap-server localhost:9092 -t 'orders*' --dry-run
     """  # noqa: D301  (\b keeps the examples as they are)
     if nodes is not None and addresses:
         raise click.UsageError("--nodes does not go with --node")
@@ -132,6 +134,7 @@ def restore_command(
         "heal": heal,
         "strict": strict,
         "dry_run": dry_run,
+        "exclude_keys": exclude_keys,
     }
     done: Restore | LiveRestore
     obstacles: list[str] = []
@@ -197,6 +200,7 @@ class _Which(TypedDict):
     heal: bool
     strict: bool
     dry_run: bool
+    exclude_keys: Path | None
 
 
 def _lines(done: Restore, target: Path, *, dry_run: bool) -> Iterator[str]:

@@ -86,6 +86,8 @@ class Manifest:
         The first offset of transactions that are open at the cut, of partitions that have some.
     topics : tuple of str or None
         The topics that were asked for; None for all.
+    excluded_keys_sha256 : str or None
+        Of the keys whose records are left out.
     notes : tuple of str
         Notes on the choice of replicas, on torn tails, and on what the cut cannot know.
     faults : tuple of Fault
@@ -108,6 +110,7 @@ class Manifest:
     stored_ends: Mapping[TopicPartition, int] = field(default_factory=dict)
     open_from: Mapping[TopicPartition, int] = field(default_factory=dict)
     topics: tuple[str, ...] | None = None
+    excluded_keys_sha256: str | None = None
     notes: tuple[str, ...] = ()
     faults: tuple[Fault, ...] = ()
 

@@ -14,7 +14,6 @@ import numpy as np
 from kraftlog._native.scanner import (
     COMPRESSION_MASK,
     CONTROL_BIT,
-    DELETE_HORIZON_BIT,
     TIMESTAMP_TYPE_BIT,
     TRANSACTIONAL_BIT,
 )
@@ -22,7 +21,7 @@ from kraftlog.codec.compression import decompressor
 from kraftlog.codec.decode import RecordDecoder
 from kraftlog.codec.decode_plan import DecodePlan
 from kraftlog.codec.end_transaction_marker import encode_marker
-from kraftlog.codec.filtered_batch import Fields, filtered_batch, recompressed_batch, rewritten_batch
+from kraftlog.codec.filtered_batch import Fields, recompressed_batch, rewritten_batch
 from kraftlog.codec.header_scan import HeaderScan, ends, within
 from kraftlog.codec.headers import Headers, last_offsets
 from kraftlog.codec.options import NO_BOUND, READ_COMMITTED, READ_UNCOMMITTED, ReadOptions
@@ -38,10 +37,10 @@ from kraftlog.read.segment_reader import located, scanned, segment_file
 from kraftlog.schema import RECORDS
 from kraftlog.transactions.producer import ABORTED, COMMITTED
 from kraftlog.transactions.view import FOREVER, ProducerView
+from kraftlog.write.excluded_records import NOT_EXTRACTED, IsExcluded, batch_of_records, excluded_records
 
 HEADERS_AT_ONCE = 1024
 PIECE_BYTES = 2 << 20  # few enough to stay in the caches until they are written
-NOT_EXTRACTED = "not_extracted"
 LARGEST_EPOCH = 2**15 - 1
 
 
@@ -83,6 +82,9 @@ class ExtractedBatches:
         Called with the bytes of log that were read since the last call.
     change : callable, optional
         Returns new keys, values and headers for the records of a batch.
+    is_excluded : callable, optional
+        Returns of a column of keys which records are left out. Offsets, producers and sequences stay, as after
+        compaction: a batch that loses all of its records becomes an empty one.
 
     Attributes
     ----------
@@ -100,6 +102,8 @@ class ExtractedBatches:
         The largest one of the last batch, in milliseconds; 0 without batches.
     leader_epoch : int
         Of the last batch; -1 without batches.
+    excluded_records : int
+        Number of records that were left out for their keys.
     """
 
     def __init__(
@@ -109,12 +113,14 @@ class ExtractedBatches:
         compression: int | None = None,
         on_progress: Callable[[int], None] | None = None,
         change: Callable[[list[Fields]], list[Fields]] | None = None,
+        is_excluded: IsExcluded | None = None,
     ) -> None:
         self._segments = segments
         self._options = options.from_log_start(segments[0].log_start_offset)
         self._commits = options.isolation_level == READ_COMMITTED
         self._compression = compression
         self._change = change
+        self._is_excluded = is_excluded
         self._aborts_from = NO_BOUND if self._commits else options.end_timestamp  # the time of a marker
         self._replaced = 0
         self._on_progress = on_progress or (lambda _: None)
@@ -128,6 +134,7 @@ class ExtractedBatches:
         self.producer_epochs: dict[int, int] = {}
         self.last_timestamp = 0
         self.leader_epoch = -1
+        self.excluded_records = 0
         self._last: dict[int, np.void] = {}  # headers of the last transactional batches of producers
         self._coordinator_epochs: dict[int, int] = {}  # of the last markers of producers
 
@@ -321,7 +328,7 @@ class ExtractedBatches:
         changes = (headers["base_offset"] < options.start_offset) | (last_offsets(headers) >= options.end_offset)
         if options.bounds_timestamps:
             changes |= attributes & TIMESTAMP_TYPE_BIT == 0  # otherwise all records have the timestamp of the header
-        if self._change is not None:
+        if self._change is not None or self._is_excluded is not None:
             changes |= True
         if self._compression is not None:
             changes |= attributes & COMPRESSION_MASK != self._compression
@@ -351,15 +358,18 @@ class ExtractedBatches:
         keeps = np.isin(every, offsets)
         if not keeps.any():
             return
+        if self._is_excluded is not None:
+            is_left_out = keeps & excluded_records(data, self._is_excluded, options.max_decompressed_bytes)
+            self.excluded_records += int(is_left_out.sum())
+            keeps &= ~is_left_out
         base_offset, count = int(header["base_offset"]), int(keeps.sum())
         if not keeps.all():
-            horizon = int(header["base_timestamp"]) if header["attributes"] & DELETE_HORIZON_BIT else None
-            made = filtered_batch(data, keeps, horizon, self._decompressor, self._compression)
+            made = batch_of_records(data, header, keeps, self._decompressor, self._compression)
         elif self._compression is None or header["attributes"] & COMPRESSION_MASK == self._compression:
             made = data
         else:
             made = recompressed_batch(data, self._compression, self._decompressor)
-        if self._change is not None:
+        if self._change is not None and count:
             made = rewritten_batch(made, self._change, self._decompressor, self._compression)
         yield Piece(segment, base_offset, made, count, is_copied=made is data)
 
