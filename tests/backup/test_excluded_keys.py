@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from command_line import run_command
 from golden_files import GOLDEN
 from kraftlog import LogStore
 from kraftlog.backup.excluded_keys import ExcludedKeys
+from kraftlog.backup.stored_segment import CHANGED
 from kraftlog.codec.compression import COMPRESSION_TYPES, decompressor
 from kraftlog.codec.filtered_batch import _plain
 from kraftlog.codec.options import ReadOptions
@@ -66,8 +67,8 @@ def keys(tmp_path: Path) -> Path:
     return path
 
 
-def rows_of(paths: Any, level: str) -> list[dict[str, Any]]:
-    log = kraftlog.open(paths, topics=["orders", "letters"])
+def rows_of(paths: Any, level: str, topics: Sequence[str] = ("orders", "letters")) -> list[dict[str, Any]]:
+    log = kraftlog.open(paths, topics=topics)
     rows: list[dict[str, Any]] = log.records(COLUMNS, isolation_level=level).to_table().to_pylist()
     return rows
 
@@ -125,6 +126,9 @@ def test_extracted(store: Path, keys: Path, tmp_path: Path) -> None:
     found = plain_bytes([path.read_bytes() for path in (tmp_path / "copy").glob("*/*.log")])
     assert GONE not in found
     assert {row["value"] for row in rows_of(tmp_path / "copy", "read_uncommitted")} == {b"***"}
+    kraftlog.extract(store, tmp_path / "part", topics=["orders"], partitions=[0], exclude_keys=keys, start_offset=2)
+    rows = [row for row in expected(store, "read_committed") if (row["topic"], row["partition"]) == ("orders", 0)]
+    assert rows_of(tmp_path / "part", "read_committed", ["orders"]) == [row for row in rows if row["offset"] >= 2]
     kraftlog.extract(store, tmp_path / "other", exclude_keys=keys, compression="zstd")
     assert rows_of(tmp_path / "other", "read_committed") == expected(store, "read_committed")
 
@@ -194,13 +198,17 @@ def test_what_is_appended_later_is_left_out_as_well(tmp_path: Path, keys: Path) 
 
     with LogStore(tmp_path / "store") as store:
         store.create_topic("orders")
-    sizes = []
+    positions = []
     for sent in ([KEPT, KEPT], [KEPT], [KEPT, GONE], [KEPT]):
         send(*sent)
         manifest = repository.backup(tmp_path / "store", exclude_keys=keys)
         found = rows_of_keys(tmp_path / "nightly")
         assert found == [row for row in rows_of_keys(tmp_path / "store") if row != GONE]
-        sizes.append(manifest.stored_size)
+        rows = repository.files(manifest.name).to_pylist()
+        (objects,) = (row["objects"] for row in rows if row["path"] == f"orders-0/{0:020d}.log")
+        positions.append([one["source_position"] for one in objects])
+    assert [len(each) for each in positions] == [1, 2, 3, 1]
+    assert positions[2][-1] == positions[3][0] == CHANGED
     assert repository.verify(data=True) == []
     assert GONE not in plain_bytes(
         [path.read_bytes() for path in (tmp_path / "nightly").glob("partitions/[!_]*/*.log")]
@@ -220,8 +228,11 @@ def test_links_are_not_made(tmp_path: Path, keys: Path) -> None:
             for number in range(20):
                 producer.send("orders", key=GONE if number % 2 else KEPT, value="v" * 300)
                 producer.flush()
-    kraftlog.Repository(tmp_path / "nightly").backup(tmp_path / "store", link=True, exclude_keys=keys)
+    repository = kraftlog.Repository(tmp_path / "nightly")
+    repository.backup(tmp_path / "store", link=True, exclude_keys=keys)
     assert rows_of_keys(tmp_path / "nightly") == [KEPT] * 10
+    assert GONE not in b"".join(local_objects(tmp_path / "nightly"))
+    assert repository.verify(data=True) == []
 
 
 def test_batches_in_which_keys_cannot_be_found(tmp_path: Path, keys: Path) -> None:
