@@ -15,6 +15,7 @@ import spark_connector
 from audited import Audits
 from kafka_broker import Broker, Node
 from random_rounds import Rounds
+from sink_driver import MASTER
 
 from kraftlog.spark import register
 from kraftlog.spark.session import local_session
@@ -70,7 +71,8 @@ def java(request: pytest.FixtureRequest) -> Iterator[jvm.Jvm]:
         pytest.skip(reason)
     with tempfile.TemporaryDirectory(prefix="kraftlog-interop-") as home:
         release = request.config.getoption("--kafka-release")
-        yield jvm.Jvm(Path(home), kafka=class_path(release) if release else None)
+        with jvm.Jvm(Path(home), kafka=class_path(release) if release else None) as java:
+            yield java
 
 
 @pytest.fixture(scope="module")
@@ -82,12 +84,12 @@ def broker(java: jvm.Jvm) -> Iterator[Broker]:
 
 @pytest.fixture(scope="session")
 def spark(java: jvm.Jvm, tmp_path_factory: pytest.TempPathFactory):
-    """``local[2]`` with both formats, ``kafka`` and ``kraftlog``: jars are only seen by a JVM that starts with them."""
+    """Return a session with the formats ``kafka`` and ``kraftlog``: a JVM sees only the jars with which it starts."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Spark's own modules warn about themselves
         folder = tmp_path_factory.mktemp("spark")
         session = local_session(
-            spark_jars=spark_connector.jars(folder), spark_sql_warehouse_dir=str(folder / "warehouse")
+            MASTER, spark_jars=spark_connector.jars(folder), spark_sql_warehouse_dir=str(folder / "warehouse")
         )
         register(session)
         yield session

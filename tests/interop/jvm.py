@@ -9,13 +9,17 @@ import shutil
 import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from threading import Timer
+from types import TracebackType
+from typing import Any, Self
 
 from maven import run_maven
 
 HERE = Path(__file__).parent
 OLDEST_JAVA = 17
 BROKER = "Node"
+PROGRAMS = "Programs"
+END = "\x1e"  # begins the line behind what a program prints, as Programs.java says
 QUICK_TO_START = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 Line = dict[str, Any]
@@ -38,7 +42,8 @@ def missing() -> str | None:
 class Jvm:
     """Builds the clients below ``home`` and runs them, or any other main class of the class path.
 
-    With ``kafka``, the class path of another release, all of these run with its classes.
+    With ``kafka``, the class path of another release, all of these run with its classes. The process of ``run_client``
+    ends with the block of ``with``.
     """
 
     def __init__(self, home: Path, options: Sequence[str] = QUICK_TO_START, kafka: str | None = None) -> None:
@@ -50,6 +55,13 @@ class Jvm:
         self._class_path = f"{own}{os.pathsep}{kafka or (target / 'classpath').read_text()}"
         self._archive = home / "classes.jsa"
         self._archives = True
+        self._clients: subprocess.Popen[str] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._end_clients()
 
     def command(self, main: str, *arguments: str) -> list[str]:
         """Build a main class's command line: native libraries are unpacked below ``home``."""
@@ -70,6 +82,51 @@ class Jvm:
         )
         assert done.returncode == 0, f"{main} failed:\n{done.stdout}{done.stderr}"
         return done.stdout.splitlines()
+
+    def run_client(self, main: str, *arguments: str, lines: Iterable[Line] = (), limit: float = 120) -> list[str]:
+        """Run one of the clients as ``run`` does, in a process that takes one after another."""
+        clients = self._running_clients()
+        request = {"main": main, "arguments": arguments, "lines": [json.dumps(line) for line in lines]}
+        timer = Timer(limit, clients.kill)
+        timer.start()
+        try:
+            assert clients.stdin is not None
+            assert clients.stdout is not None
+            clients.stdin.write(json.dumps(request) + "\n")
+            clients.stdin.flush()
+            printed = []
+            for line in clients.stdout:
+                if line.startswith(END):
+                    error = json.loads(line.removeprefix(END)).get("error")
+                    assert error is None, f"{main} failed:\n{''.join(printed)}{error}"
+                    return [one.removesuffix("\n") for one in printed]
+                printed.append(line)
+        finally:
+            timer.cancel()
+        raise AssertionError(f"{main} ended, or took {limit:.0f} s:\n{''.join(printed)}{self._complaints.read_text()}")
+
+    def _running_clients(self) -> subprocess.Popen[str]:
+        if self._clients is None or self._clients.poll() is not None:
+            self._end_clients()
+            with self._complaints.open("w") as stderr:
+                self._clients = subprocess.Popen(
+                    self.command(PROGRAMS),
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=stderr,
+                    encoding="utf-8",
+                )
+        return self._clients
+
+    def _end_clients(self) -> None:
+        if self._clients is not None:
+            with self._clients as clients:
+                clients.kill()
+            self._clients = None
+
+    @property
+    def _complaints(self) -> Path:
+        return self.home / "clients.err"
 
     @property
     def has_class_data(self) -> bool:

@@ -262,7 +262,7 @@ class Broker(Node):
 
     def join(self, lines: Iterable[Line]) -> None:
         """Let consumers join groups and stay their members: see Members.java."""
-        self._run("Members", lines=lines)
+        self._jvm.run("Members", self.bootstrap_servers, lines=lines)
 
     def take_directory_id(self, directory_id: str) -> None:
         """Become the node whose log directory has this id in the metadata."""
@@ -290,7 +290,7 @@ class Broker(Node):
             (folder / f"{base_offset:020}.log").write_bytes(data)
 
     def _run(self, main: str, *arguments: str, lines: Iterable[Line] = ()) -> list[Line]:
-        printed = self._jvm.run(main, self.bootstrap_servers, *arguments, lines=lines)
+        printed = self._jvm.run_client(main, self.bootstrap_servers, *arguments, lines=lines)
         return [json.loads(line) for line in printed]
 
 

@@ -1,6 +1,7 @@
-"""A driver of Spark, run as a script: it writes numbers with the sink, its tasks fail, and it may die on the way.
+"""A driver of Spark that writes numbers with the sink; its tasks fail, and it may die on the way.
 
-It dies as with its machine: the script, its JVM, Spark's Python daemon and the process that commits.
+A script dies as with its machine: the script, its JVM, Spark's Python daemon and the process that commits. Within a
+session, only the process that commits dies, and nobody aborts what it has begun: the log directory is the same.
 """
 
 from __future__ import annotations
@@ -35,16 +36,24 @@ KEYS = 101
 COLUMNS = "topic string, key string, value string"
 TASKS = 3
 ATTEMPTS = 4
+MASTER = f"local[2,{ATTEMPTS}]"
 FAILURES = ("raises", "worker is killed", "writer is killed")
 
 
 @dataclass(frozen=True)
 class Death:
-    """The moment at which a function has returned for the nth time, in a stream that of one batch."""
+    """The moment at which a function has returned for the nth time, in a stream that of one batch.
+
+    Attributes
+    ----------
+    of_driver : bool
+        Whether the whole driver dies, not only its process that commits.
+    """
 
     function: str
     calls: int = 1
     batch_id: int | None = None
+    of_driver: bool = False
 
 
 @dataclass(frozen=True)
@@ -117,6 +126,11 @@ class DyingWriter(KraftlogWriter):
         with dying(self._job.death, self._driver):
             super().commit(messages)
 
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Abort what did not die."""
+        if self._job.death is None:
+            super().abort(messages)
+
 
 class DyingStreamWriter(KraftlogStreamWriter):
     """Writes batches of a stream, and dies with its driver in one of them."""
@@ -133,6 +147,11 @@ class DyingStreamWriter(KraftlogStreamWriter):
         with dying(death if death is not None and death.batch_id == batchId else None, self._driver):
             super().commit(messages, batchId)
 
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  (Spark's name)
+        """Abort what did not die."""
+        if self._job.death is None:
+            super().abort(messages, batchId)
+
 
 def _write(job: Job, write: Callable[..., Any], batches: Iterator[pa.RecordBatch]) -> Any:
     message = write(batches)
@@ -143,7 +162,7 @@ def _write(job: Job, write: Callable[..., Any], batches: Iterator[pa.RecordBatch
 
 @contextmanager
 def dying(death: Death | None, driver: int) -> Iterator[None]:
-    """Let the driver die at its moment, if that comes."""
+    """Let the driver, or this process of it, die at its moment, if that comes."""
     if death is None:
         yield
         return
@@ -152,7 +171,7 @@ def dying(death: Death | None, driver: int) -> Iterator[None]:
     def deadly(*arguments: Any, **options: Any) -> Any:
         result = function(*arguments, **options)
         if next(calls) == death.calls:
-            kill(driver)
+            kill(driver if death.of_driver else os.getpid())
         return result
 
     with mock.patch(death.function, deadly):
@@ -160,7 +179,7 @@ def dying(death: Death | None, driver: int) -> Iterator[None]:
 
 
 def kill(driver: int) -> None:
-    """Kill a script and all between it and this process, from the top: nobody is left to see that another one died."""
+    """Kill a process and all between it and this one, from the top: nobody is left to see that another one died."""
     family = [os.getpid()]
     while family[-1] != driver:
         status = Path(f"/proc/{family[-1]}/status").read_text()
@@ -170,12 +189,11 @@ def kill(driver: int) -> None:
 
 
 def session(home: str) -> SparkSession:
-    """Start Spark with four attempts at a task and all its files below ``home``."""
+    """Start Spark with all its files below ``home``."""
     spark = local_session(
-        f"local[2,{ATTEMPTS}]",
+        MASTER,
         spark_local_dir=home,
         spark_sql_warehouse_dir=home,
-        spark_sql_execution_arrow_maxRecordsPerBatch="100",
         spark_driver_extraJavaOptions=f"-Djava.io.tmpdir={home} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     )
     register(spark)
@@ -206,9 +224,9 @@ def numbers_of(spark: SparkSession, job: Job) -> DataFrame:
     return records.selectExpr("bigint(string(value)) number")
 
 
-def run(job: Job) -> None:
+def run(spark: SparkSession, job: Job) -> None:
     """Do a job, to its end unless it dies."""
-    spark = session(job.home)
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "100")
     spark.dataSource.register(source_of(job))
     rows = numbers_of(spark, job).mapInArrow(lambda numbers: rows_of(numbers, job), COLUMNS)
     if job.source is None:
@@ -217,9 +235,15 @@ def run(job: Job) -> None:
     else:
         stream = rows.writeStream.format("kraftlog").option("checkpointLocation", f"{job.home}/checkpoint")
         stream.trigger(availableNow=True).start(job.log_directory).awaitTermination()
+
+
+def main(arguments: dict[str, Any]) -> None:
+    """Do the job of a command line in a session of its own."""
+    job = Job(**{**arguments, "death": arguments["death"] and Death(**arguments["death"])})
+    spark = session(job.home)
+    run(spark, job)
     spark.stop()
 
 
 if __name__ == "__main__":
-    given = json.loads(sys.argv[1])
-    run(Job(**{**given, "death": given["death"] and Death(**given["death"])}))
+    main(json.loads(sys.argv[1]))

@@ -1,4 +1,7 @@
-"""Tasks fail at random and drivers are killed, again and again: Kafka serves each row that they were to write once."""
+"""Tasks fail at random and drivers are killed, again and again: Kafka serves each row that they were to write once.
+
+One driver is killed whole, with its JVM. Of the others only the process that commits is killed; their session goes on.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from kafka_broker import Broker
-from sink_driver import FAILURES, TOPICS, Death, Job, command, row_of
+from pyspark.sql import SparkSession
+from sink_driver import FAILURES, TOPICS, Death, Job, command, row_of, run
 
 import kraftlog
 from kraftlog.codec.options import ReadOptions
@@ -27,6 +31,7 @@ PARTITIONS = 3
 SOURCE_PARTITIONS = 2
 NUMBERS = 2000
 LIMIT = 300.0
+DIED = "Python worker exited unexpectedly"
 BATCH_DEATHS = [
     Death("kraftlog.log_store.staged_transaction.StagedTransaction.append"),  # all is prepared, nothing is decided
     Death("kraftlog.log_store.staged_transaction.StagedTransaction._decided"),  # decided, and not marked
@@ -34,7 +39,7 @@ BATCH_DEATHS = [
     # recovery by the next driver
 ]
 STREAM_DEATHS = [
-    Death("kraftlog.log_store.staged_transaction.StagedTransaction._decided", batch_id=0),
+    Death("kraftlog.log_store.staged_transaction.StagedTransaction._decided", batch_id=0, of_driver=True),
     Death("kraftlog.spark.sink.commit", batch_id=1),  # all is done, and Spark does not know
 ]
 
@@ -79,26 +84,32 @@ def make_source(directory: Path) -> None:
     commit(directory, write, stager.finish())
 
 
-def do(job: Job) -> None:
+def do(spark: SparkSession, job: Job) -> None:
     """Run a driver until it has done its job, or is killed if that is its fate."""
-    output = Path(job.home, "driver.out")
-    with output.open("wb") as out:
-        done = subprocess.run(command(job), check=False, stdout=out, stderr=subprocess.STDOUT, timeout=LIMIT)
-    assert done.returncode == (-signal.SIGKILL if job.death else 0), output.read_text(errors="replace")
+    if job.death is None:
+        run(spark, job)
+    elif job.death.of_driver:
+        output = Path(job.home, "driver.out")
+        with output.open("wb") as out:
+            done = subprocess.run(command(job), check=False, stdout=out, stderr=subprocess.STDOUT, timeout=LIMIT)
+        assert done.returncode == -signal.SIGKILL, output.read_text(errors="replace")
+    else:
+        with pytest.raises(Exception, match=DIED):
+            run(spark, job)
 
 
-def do_at_last(job: Job, deaths: Iterable[Death], story: Story) -> None:
+def do_at_last(spark: SparkSession, job: Job, deaths: Iterable[Death], story: Story) -> None:
     """Run drivers for a job: each but the last is killed."""
     Path(job.home).mkdir()
     job.failures.mkdir()
     for death in [*deaths, None]:
-        do(replace(job, death=death))
+        do(spark.newSession(), replace(job, death=death))
         story.shown.setdefault(job.prefix, []).append(shown(Path(job.log_directory), job.prefix))
     story.failures[job.prefix] = {path.name for path in job.failures.iterdir()}
 
 
 @pytest.fixture(scope="module")
-def story(broker: Broker) -> Iterator[Story]:
+def story(broker: Broker, spark: SparkSession) -> Iterator[Story]:
     story, log_dir = Story(), str(broker.log_dir)
     with tempfile.TemporaryDirectory(prefix="kraftlog-sink-") as home:
         source, batch, stream = (Path(home, name) for name in ("source", "batch", "stream"))
@@ -106,8 +117,8 @@ def story(broker: Broker) -> Iterator[Story]:
         topics = [f"{prefix}-{number}" for prefix in ("batch", "stream") for number in range(TOPICS)]
         with broker:
             broker.create({"name": topic, "partitions": PARTITIONS, "configs": {}} for topic in topics)
-        do_at_last(Job(str(batch), log_dir, "batch", numbers=NUMBERS), BATCH_DEATHS, story)
-        do_at_last(Job(str(stream), log_dir, "stream", source=str(source)), STREAM_DEATHS, story)
+        do_at_last(spark, Job(str(batch), log_dir, "batch", numbers=NUMBERS), BATCH_DEATHS, story)
+        do_at_last(spark, Job(str(stream), log_dir, "stream", source=str(source)), STREAM_DEATHS, story)
         noted = sorted((stream / "checkpoint" / "offsets").glob("[0-9]*"), key=lambda path: int(path.name))
         story.offsets = [json.loads(path.read_text().splitlines()[-1])["numbers"] for path in noted]
         with broker:
