@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 import socket
 import struct
 from collections.abc import Iterator
@@ -99,6 +100,15 @@ def test_every_version_of_metadata(server: LogServer):
             some = client.ask(METADATA, version, {"topics": [{"name": "orders"}, {"name": "nothing"}]})
             codes = [(one["name"], one["error_code"]) for one in some["topics"]]
             assert codes == [("orders", 0), ("nothing", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]
+
+
+def test_partitions_that_are_not_among_the_files_have_no_leader(tmp_path: Path):
+    """Clients take the number of entries for the number of partitions."""
+    shutil.copytree(LOG, tmp_path, ignore=shutil.ignore_patterns("orders-1"), dirs_exist_ok=True)
+    with LogServer(tmp_path) as server, Client(server) as client:
+        (topic,) = client.ask(METADATA, 12, {"topics": [{"name": "orders"}]})["topics"]
+        rows = [(one["partition_index"], one["leader_id"], one["error_code"]) for one in topic["partitions"]]
+        assert rows == [(0, 1, 0), (1, -1, ErrorCode.LEADER_NOT_AVAILABLE), (2, 1, 0)]
 
 
 def test_an_unknown_version_of_api_versions_is_answered(server: LogServer):

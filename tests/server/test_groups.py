@@ -146,6 +146,18 @@ def test_a_member_that_is_silent_loses_its_place(server: LogServer):
         assert one.heartbeat() == ErrorCode.UNKNOWN_MEMBER_ID
 
 
+def test_a_member_that_does_not_join_again_in_time_loses_its_place(server: LogServer):
+    with Member(server) as one, Member(server) as two:
+        one.join(rebalance_timeout_ms=300)
+        one.sync({one.member_id: b"all"})
+        two.send(two.join_frame())
+        two.joined()
+        two.send(two.join_frame(rebalance_timeout_ms=300))
+        answer = two.joined()  # long before the session of the first ends
+        assert (answer["error_code"], answer["leader"], len(answer["members"])) == (0, two.member_id, 1)
+        assert one.heartbeat() == ErrorCode.UNKNOWN_MEMBER_ID
+
+
 def test_a_static_member_that_starts_again_keeps_its_assignment(server: LogServer):
     with Member(server, instance="i") as before, Member(server, instance="i") as after:
         before.join()

@@ -313,8 +313,6 @@ def _reader(definition: Definition, field: Field, version: int) -> Read:
             if count < 0:
                 _check_nullable(field, is_nullable)
                 return None, at
-            if count > len(data) - at:  # an element has at least one byte
-                raise IndexError(f"{field.name}: {count} elements at byte {at}")
             values = []
             for _ in range(count):
                 value, at = element(data, at)
