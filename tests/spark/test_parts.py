@@ -27,6 +27,7 @@ from kraftlog.spark.packed_parts import packed
 from kraftlog.spark.parts import Part, plan_parts, range_bytes_of
 from kraftlog.spark.read import read
 from kraftlog.spark.request import Request
+from kraftlog.topics import TopicPartition
 from segment_files import write_partition
 
 HOUR = 3_600_000
@@ -321,3 +322,20 @@ def test_many_segments_are_not_opened(tmp_path: Path, monkeypatch: pytest.Monkey
     parts, opened = plan_and_opened(request, monkeypatch)
     assert [part.work.segment.base_offset for part in parts] == [10 * number for number in range(512)]
     assert opened == []
+
+
+@pytest.mark.parametrize(("table", "column"), [("offsets", "offset"), ("lag", "current_offset")])
+def test_offsets_after_a_cut(tmp_path: Path, table: str, column: str):
+    """A task knows where partitions were cut, also those that its table does not read."""
+    with LogStore(tmp_path / "log") as store:
+        store.create_topic("orders", 1)
+        store.producer().send("orders", value="order", partition=0)
+        with store.consumer("readers") as consumer:
+            consumer.assign([TopicPartition("orders", 0)])
+            consumer.commit({TopicPartition("orders", 0): 5})
+    repository = kraftlog.Repository(tmp_path / "nightly")
+    repository.backup(tmp_path / "log")
+    request = parse_request({"path": str(repository.path), "table": table, "columns": column})
+    parts = [pickle.loads(pickle.dumps(part)) for part in plan_parts(request)]
+    rows = [row for part in parts for batch in read(request, part, []) for row in batch.to_pylist()]
+    assert rows == [{column: 1}]
