@@ -697,6 +697,7 @@ def test_offsets_of_groups_are_not_after_the_cut(tmp_path: Path, repository: kra
         assert [tuple(row.values()) for row in rows] == [("orders", 0, 1, None), ("orders", 1, 1, 0)]
         assert backup.lag(["current_offset", "lag"]).to_table().to_pylist() == [{"current_offset": 1, "lag": 0}] * 2
     assert kraftlog.open(tmp_path / "log", cut="end").offsets(columns).to_pylist() == rows
+    assert kraftlog.open(repository.path, topics=["__consumer_offsets"]).offsets(columns).to_pylist() == rows
     assert kraftlog.open(tmp_path / "log").offsets(["offset"]).column("offset").to_pylist() == [2, 1]
 
 
