@@ -92,13 +92,15 @@ class Failed:
         Offset of the first record.
     """
 
-    def __init__(self, cluster: SmallCluster, version: int, own: str, later: str) -> None:
+    def __init__(self, cluster: SmallCluster, version: int, own: str, later: str, *, has_data: bool = False) -> None:
         begin(cluster)
         raised = int(version == 2)
         self.first = cluster.data("t-0", 1, 0)
         self._decide(cluster, 0, raised, own, version)
         epoch = raised or 1
         cluster.state(EMPTY, 1, epoch)
+        if has_data:
+            cluster.data("t-0", 1, epoch)
         cluster.marker("t-0", 1, epoch + raised, later)
         self._decide(cluster, epoch, raised, later, version)
 
@@ -132,6 +134,23 @@ def test_a_marker_that_ended_an_earlier_transaction_as_well(
     (finding,) = findings_of(markers_without_decision, cluster.directory)
     verb = "committed" if own == "COMMIT" else "aborted"
     assert finding.known.endswith(f"ended that of epoch 0, which its coordinator {verb}")
+
+
+@pytest.mark.parametrize("version", [0, 2])
+def test_the_next_epoch_of_a_producer_is_not_that_of_a_zombie(cluster: SmallCluster, version: int):
+    """Its batches seem to be inside the transaction whose marker is lost."""
+    Failed(cluster, version, "ABORT", "COMMIT", has_data=True)
+    assert [code for code, *_ in cluster.found(markers_without_decision)] == ["ended_by_wrong_marker"]
+    assert cluster.found(epoch_findings) == []
+
+
+def test_a_late_batch_of_a_transaction_that_has_its_marker_is_that_of_a_zombie(cluster: SmallCluster):
+    begin(cluster)
+    committed(cluster, "t-0")
+    cluster.data("t-0", 1, 0)
+    committed(cluster, "t-0", epoch=1)
+    assert cluster.found(markers_without_decision) == []
+    assert {code for code, *_ in cluster.found(epoch_findings)} == {"producer_epoch_goes_back"}
 
 
 @pytest.mark.parametrize(("kind", "code"), [("COMMIT", "ended_by_wrong_marker"), ("ABORT", "abort_without_decision")])

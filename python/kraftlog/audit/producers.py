@@ -11,6 +11,7 @@ from kraftlog._native.scanner import RECORD_BATCH_OVERHEAD
 from kraftlog.audit.evidence import Evidence
 from kraftlog.audit.finding import Finding, FindingCode, Severity
 from kraftlog.audit.producer_logs import Place, ProducerLog, place_of
+from kraftlog.audit.transactions import ended_by_others
 from kraftlog.errors import Fault
 from kraftlog.layout.segment import Segment
 from kraftlog.read.segment_reader import segment_file, segment_headers
@@ -105,15 +106,22 @@ def sequence_findings(evidence: Evidence) -> Iterator[Finding]:
 
 def epoch_findings(evidence: Evidence) -> Iterator[Finding]:
     """Return batches with an epoch that their producer no longer had."""
+    explained = ended_by_others(evidence)
     odd_offsets: dict[tuple[TopicPartition, int], list[int]] = defaultdict(list)
     for log, _, odd in evidence.producer_logs.odd_batches():
-        if odd.error == sequences.BAD_PRODUCER_EPOCH and not odd.is_marker:
+        if odd.error != sequences.BAD_PRODUCER_EPOCH or odd.is_marker:
+            continue
+        parts = evidence.producer_logs.parts.get(log.of)
+        holding = None if parts is None else parts.holding(odd.producer_id, odd.base_offset)
+        if holding is None or (*log.of, holding[0].first_offset) not in explained:
             odd_offsets[log.of, odd.producer_id].append(odd.base_offset)
             yield _finding(evidence, PRODUCER_EPOCH_BACK, log, odd.base_offset, odd.what)
     for one in evidence.producer_logs.transactions:
         for part in one.parts:
             offsets = odd_offsets[part.of, part.producer_id]
-            if _has_other_epoch(one, part) and not any(part.first_offset <= at <= part.last_offset for at in offsets):
+            is_explained = (*part.of, part.first_offset) in explained
+            is_explained |= any(part.first_offset <= at <= part.last_offset for at in offsets)
+            if _has_other_epoch(one, part) and not is_explained:
                 assert one.known is not None
                 what = f"producer {part.producer_id}: batches of epoch {part.data_epoch} in a transaction of"
                 known = f"{what} {one.known.transactional_id} that has epoch {one.known.data_epoch}"

@@ -53,15 +53,15 @@ ABORT_WITHOUT_DECISION = FindingCode(
     _WHOLE_COORDINATORS,
 )
 _OTHER_MARKER = (
-    _WHOLE_COORDINATORS + " The marker is that of a transaction which has the partition, and whose batches have another"
-    " epoch."
+    _WHOLE_COORDINATORS + " They have the decision of the transaction with the epoch of the batches, and that of a"
+    " later one, which has the partition and the marker. The log has no earlier marker for batches of this epoch."
 )
 ENDED_BY_WRONG_MARKER = FindingCode(
     "ended_by_wrong_marker",
     Severity.ERROR,
     "An election lost the marker of a transaction, and that of a later one of the same producer ended it the other way:"
     " committed records are aborted, or aborted ones are visible.",
-    f"{_OTHER_MARKER} __transaction_state has the decision of the transaction that the batches are of.",
+    _OTHER_MARKER,
 )
 ENDED_BY_LATER_MARKER = FindingCode(
     "ended_by_later_marker",
@@ -154,52 +154,72 @@ def markers_without_decision(evidence: Evidence) -> Iterator[Finding]:
             if first is None or part.marker_timestamp < first.start:
                 continue  # of another cluster or topic, from which the partition was copied
             those = decided[one.producer_id, part.marker_epoch]
+            ended = _ended_by_other(evidence, part, those)
+            if ended is not None:
+                code, why = ended
+                what = f"{_name(one)}: a marker of epoch {part.marker_epoch} that {why}"
+                yield _finding(evidence, code, part, part.first_offset, what)
+                continue
+            same = [each for each in those if _may_end(each, part)]
             is_behind = greatest_epochs[one.producer_id] > part.marker_epoch
             is_behind |= last_known[one.producer_id, part.of] > part.marker_offset
             goes_on = is_behind or goes_on_until > part.marker_timestamp + CLOCKS_DIFFER_MS
-            if any(each.may_have(part.of) and _may_end(each, part) for each in those):
-                continue
-            code, why = _why_undecided(part, those, evidence.coordinator_transactions)
-            is_ended = code in (ENDED_BY_WRONG_MARKER, ENDED_BY_LATER_MARKER)
-            if is_ended or goes_on:
-                known_ = f"{_name(one)}: a marker of epoch {part.marker_epoch} that {why}"
-                yield _finding(evidence, code, part, part.first_offset if is_ended else part.marker_offset, known_)
+            if goes_on and not any(each.may_have(part.of) for each in same):
+                code = ABORT_WITHOUT_DECISION if part.state == ABORTED else COMMIT_WITHOUT_DECISION
+                why = f"its transaction has not {part.of}" if same else "it decided no transaction of this epoch"
+                known_ = (
+                    f"{_name(one)}: a marker of epoch {part.marker_epoch} that its coordinator did not write: {why}"
+                )
+                yield _finding(evidence, code, part, part.marker_offset, known_)
 
 
-def _why_undecided(
-    part: Part, of_epoch: Sequence[CoordinatorTransaction], every: Sequence[CoordinatorTransaction]
-) -> tuple[FindingCode, str]:
-    """Return what is known of a marker that no transaction of its coordinator explains.
+def _ended_by_other(
+    evidence: Evidence, part: Part, of_epoch: Sequence[CoordinatorTransaction]
+) -> tuple[FindingCode, str] | None:
+    """Return what is known of a part that the marker of a later transaction ended; None for its own marker.
 
     Parameters
     ----------
+    evidence : Evidence
     part : Part
-    of_epoch, every : sequence of CoordinatorTransaction
-        Of the epoch of the marker, and all.
+    of_epoch : sequence of CoordinatorTransaction
+        Those whose markers have the epoch of this one.
     """
     later = [each for each in of_epoch if each.data_epoch is not None and each.data_epoch > part.data_epoch]
-    if any(each.may_have(part.of) and each.decision == part.state for each in later):
-        own = next(
-            (
-                each
-                for each in every
-                if (each.producer_id, each.data_epoch) == (part.producer_id, part.data_epoch) and each.may_have(part.of)
-            ),
-            None,
-        )
-        is_wrong = own is not None and own.decision not in (None, part.state)
-        what = f"is of another transaction ended that of epoch {part.data_epoch}"
-        decided = f", which its coordinator {own.decision}" if own is not None and own.decision is not None else ""
-        return (ENDED_BY_WRONG_MARKER if is_wrong else ENDED_BY_LATER_MARKER), f"{what}{decided}"
-    is_listed = any(_may_end(each, part) for each in of_epoch)
-    why = f"its transaction has not {part.of}" if is_listed else "it decided no transaction of this epoch"
-    code = ABORT_WITHOUT_DECISION if part.state == ABORTED else COMMIT_WITHOUT_DECISION
-    return code, f"its coordinator did not write: {why}"
+    if not any(each.may_have(part.of) and each.decision == part.state for each in later) or _is_late(evidence, part):
+        return None
+    for own in evidence.coordinator_transactions:
+        is_own = (own.producer_id, own.data_epoch) == (part.producer_id, part.data_epoch) and own.may_have(part.of)
+        if is_own and own.decision is not None:
+            code = ENDED_BY_LATER_MARKER if own.decision == part.state else ENDED_BY_WRONG_MARKER
+            what = f"is of another transaction ended that of epoch {part.data_epoch}"
+            return code, f"{what}, which its coordinator {own.decision}"
+    return None  # the batches may be those of a producer that was fenced
+
+
+def ended_by_others(evidence: Evidence) -> set[tuple[str | None, int | None, int | None]]:
+    """Return topic, partition and first offset of the transactions that the marker of another one ended."""
+    codes = (ENDED_BY_WRONG_MARKER, ENDED_BY_LATER_MARKER)
+    each = (one for one in markers_without_decision(evidence) if one.code in codes)
+    return {(one.topic, one.partition, one.offset) for one in each}
+
+
+def _is_late(evidence: Evidence, part: Part) -> bool:
+    """Whether batches come after the marker that ended the batches of their epoch: they are those of a zombie."""
+    return any(
+        (one.producer_id, one.data_epoch) == (part.producer_id, part.data_epoch)
+        and one.has_ended
+        and one.first_offset < part.first_offset
+        for one, _ in evidence.producer_logs.parts[part.of].parts
+    )
 
 
 def _may_end(of_coordinator: CoordinatorTransaction, part: Part) -> bool:
-    """Return whether the marker of a transaction ends a part: its batches have the epoch that the producer had."""
-    return part.data_epoch == NONE or of_coordinator.data_epoch in (None, part.data_epoch)
+    """Return whether a transaction can have a marker: its epoch is that of the data, or the coordinator raised it."""
+    if of_coordinator.data_epoch is None or part.data_epoch == NONE:
+        return True
+    has_raised = of_coordinator.data_epoch < of_coordinator.epoch
+    return has_raised == (part.data_epoch != part.marker_epoch)
 
 
 def _last_known_markers(transactions: Iterable[Transaction]) -> Mapping[tuple[int, TopicPartition], int]:
