@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import time
@@ -86,6 +87,7 @@ class Disk:
                         filler.write(bytes(size))
                 except OSError:
                     pass
+        assert not os.statvfs(self.path).f_bavail
 
     def free(self) -> None:
         """Give the space back."""
@@ -150,6 +152,11 @@ class Cluster:
             if node in self.disks:
                 self.disks[node].free()
 
+    def has_lost_disk(self, node: int) -> bool:
+        """Whether a broker goes on without the log directory on its small file system: a write there has failed."""
+        lines = self.nodes[node].output().splitlines()
+        return any("Stopping serving" in line and str(self.disks[node].log_dir) in line for line in lines)
+
     def stop(self) -> None:
         """End all nodes as an administrator does, the controller last."""
         for node in sorted(self.running):
@@ -193,6 +200,15 @@ class Cluster:
     ) -> None:
         """Create a topic, by default on all brokers."""
         created = NewTopic(topic, num_partitions=partitions, replication_factor=replicas, config={**(configs or {})})
+        self,
+        topic: str,
+        partitions: int,
+        configs: Mapping[str, str] | None = None,
+        replicas: Sequence[Sequence[int]] | None = None,
+    ) -> None:
+        """Create a topic, on all brokers unless the replicas of each partition are given."""
+        of = {"replication_factor": len(BROKERS)} if replicas is None else {"replica_assignment": replicas}
+        created = NewTopic(topic, num_partitions=partitions, config={**(configs or {})}, **of)
         # as long as the controller does not know all brokers, it refuses
         self._wait(lambda: self.admin.create_topics([created])[topic].result(LIMIT))
 

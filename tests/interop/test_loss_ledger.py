@@ -29,6 +29,8 @@ ROUNDS = 3
 UNCOMMITTED: Literal["read_uncommitted"] = "read_uncommitted"
 COMMITTED: Literal["read_committed"] = "read_committed"
 OF_LOSSES = {"lost_records", "lost_committed_records"}
+OF_MARKERS = {"commit_marker_lost", "abort_marker_lost"}
+ENDED_WRONGLY = "ended_by_wrong_marker"
 OF_OPEN = {"open_transaction", "hanging_transaction", "overdue_transaction", "torn_transaction"}
 
 
@@ -65,12 +67,19 @@ class Ledger:
         Transactional ids of which a lost line of __transaction_state alone has records.
     waiting : list of str
         Transactions that the audit calls open or torn.
+    open, stuck : list of (int, int)
+        Partition and first offset of transactions that are open, and of those of them whose marker is lost.
+    wrong : list of (int, int)
+        Partition and first offset of transactions that the marker of another one ended.
     """
 
     values: set[bytes]
     committed_values: set[bytes]
     lost_ids: set[str]
     waiting: list[str]
+    open: list[tuple[int, int]]
+    stuck: list[tuple[int, int]]
+    wrong: list[tuple[int, int]]
 
 
 class Sent:
@@ -116,7 +125,7 @@ class Sent:
 
 def test_the_ledger_is_what_was_acknowledged_and_is_not_consumed(java: Jvm, tmp_path: Path, seed: int) -> None:
     drawn = random.Random(seed)
-    lost = 0
+    lost = full_disks = lost_markers = 0
     with tempfile.TemporaryDirectory(prefix="kraftlog-cluster-") as home:
         cluster = Cluster(java, Path(home), has_disks=True)
         with cluster.ended():
@@ -129,7 +138,8 @@ def test_the_ledger_is_what_was_acknowledged_and_is_not_consumed(java: Jvm, tmp_
                 cluster.allow_unclean_elections(TRANSACTION_STATE)
             known_lost: set[bytes] = set()
             for number in range(ROUNDS):
-                leader, copies = _fail(cluster, sent, drawn, tmp_path / str(number))
+                leader, copies, filled = _fail(cluster, sent, drawn, tmp_path / str(number))
+                full_disks += len(filled)
                 ledger = _ledger(copies, tmp_path / f"ledger-{number}")
                 line = _line(copies)
                 _restart(cluster, leader)
@@ -139,7 +149,9 @@ def test_the_ledger_is_what_was_acknowledged_and_is_not_consumed(java: Jvm, tmp_
                 assert ledger.committed_values <= ledger.values
                 known_lost |= missing
                 lost += len(ledger.values)
+                lost_markers += len(ledger.stuck)
                 _check_transactions(cluster, sent, ledger, line, consumed, known_lost)
+    print(f"seed {seed}: {lost} records lost, {lost_markers} markers lost, {full_disks} disks full")
     assert lost, "nothing was lost: the test proves nothing"
 
 
@@ -192,7 +204,7 @@ def test_replay_of_the_ledger_gives_the_records_back(java: Jvm, tmp_path: Path) 
             assert cluster.committed_offset("readers", TOPIC, 0) == before != 7
 
 
-def _fail(cluster: Cluster, sent: Sent, drawn: random.Random, copies: Path) -> tuple[int, list[Path]]:
+def _fail(cluster: Cluster, sent: Sent, drawn: random.Random, copies: Path) -> tuple[int, list[Path], list[int]]:
     """Lose brokers until one that lacks records leads all partitions, and kill all.
 
     Returns
@@ -201,8 +213,11 @@ def _fail(cluster: Cluster, sent: Sent, drawn: random.Random, copies: Path) -> t
         The leader.
     list of Path
         Copies of all log directories.
+    list of int
+        The brokers that lost a disk because it was full.
     """
     made: list[Path] = []
+    filled: list[int] = []
     sent.send()
     others = drawn.sample(sorted(cluster.brokers), len(cluster.brokers) - 1)
     for node in others:
@@ -210,9 +225,11 @@ def _fail(cluster: Cluster, sent: Sent, drawn: random.Random, copies: Path) -> t
         how = drawn.choice(["kill", "kill", "freeze", "fill"] if disk.is_own else ["kill", "freeze"])
         if how == "fill":  # it goes on with its other log directory
             disk.fill()
+            filled.append(node)
         else:
             cluster.freeze(node) if how == "freeze" else cluster.kill(node)
         sent.send()
+    filled = [node for node in filled if cluster.has_lost_disk(node)]
     cluster.kill(*cluster.brokers, *cluster.frozen - {CONTROLLER})
     returning, *rest = drawn.sample(others, len(others))
     cluster.start(returning)
@@ -225,26 +242,33 @@ def _fail(cluster: Cluster, sent: Sent, drawn: random.Random, copies: Path) -> t
     cluster.kill(*cluster.brokers)
     for node in (CONTROLLER, *BROKERS):
         made += cluster.copy(node, copies)
-    return returning, made
+    return returning, made, filled
 
 
 def _ledger(copies: list[Path], target: Path) -> Ledger:
     """Return what is in the ledger, and what else is found."""
     log = kraftlog.open(copies)
-    rows = log.findings(["code", "severity", "known", "sentence"]).to_pylist()
-    expected = OF_LOSSES | {"torn_transaction", "offline_directory"}
+    rows = log.findings(["code", "severity", "topic", "partition", "offset", "known", "sentence"]).to_pylist()
+    expected = OF_LOSSES | OF_MARKERS | {ENDED_WRONGLY, "torn_transaction", "offline_directory"}
     assert [row["sentence"] for row in rows if row["code"] not in expected and row["severity"] != "note"] == []
     done = write_loss_ledger(kraftlog.open(copies, topics=[TOPIC, TRANSACTION_STATE]), target)
     assert not done.faults
-    table = pq.read_table(target / LEDGER_FILE, columns=["topic", "key", "value", "is_committed"]).to_pylist()
+    table = pq.read_table(target / LEDGER_FILE).to_pylist()
     values = [row["value"] for row in table if row["topic"] == TOPIC]
-    assert len(values) == len(set(values))
+    places = [(row["topic"], row["partition"], row["offset"], row["partition_leader_epoch"]) for row in table]
+    assert len(places) == len(set(places))  # a client without sequences may have sent a value twice
     columns = ["topic", "value"]
     written = [row for folder in done.folders for row in kraftlog.open(folder).records(columns).to_table().to_pylist()]
     assert sorted(row["value"] for row in written if row["topic"] == TOPIC) == sorted(values)
     committed = {row["value"] for row in table if row["topic"] == TOPIC and row["is_committed"]}
     ids = {row["key"][4:].decode() for row in table if row["topic"] == TRANSACTION_STATE}
-    return Ledger(set(values), committed, ids, [row["known"] for row in rows if row["code"] in OF_OPEN])
+
+    def places_of(codes: set[str]) -> list[tuple[int, int]]:
+        return [(row["partition"], row["offset"]) for row in rows if row["code"] in codes and row["topic"] == TOPIC]
+
+    waiting = [row["known"] for row in rows if row["code"] in OF_OPEN]
+    kinds = (OF_OPEN, OF_MARKERS, {ENDED_WRONGLY})
+    return Ledger(set(values), committed, ids, waiting, *map(places_of, kinds))
 
 
 class _Line(NamedTuple):
@@ -255,12 +279,20 @@ class _Line(NamedTuple):
     ends, stable_ends : dict of int
         By partition: the end of the log, and that of what is committed.
     committed, aborted : set of bytes
+    values : dict of bytes
+        By partition and offset.
     """
 
     ends: dict[int, int]
     stable_ends: dict[int, int]
     committed: set[bytes]
     aborted: set[bytes]
+    values: dict[tuple[int, int], bytes]
+
+    def values_from(self, place: tuple[int, int]) -> set[bytes]:
+        """Return the values of a partition from an offset on."""
+        partition, offset = place
+        return {value for (number, at), value in self.values.items() if number == partition and at >= offset}
 
 
 def _line(copies: list[Path]) -> _Line:
@@ -276,6 +308,7 @@ def _line(copies: list[Path]) -> _Line:
         },
         {row["value"] for row in committed},
         {row["value"] for row in rows if row["transaction_state"] == "aborted"},
+        {(row["partition"], row["offset"]): row["value"] for row in rows},
     )
 
 
@@ -301,12 +334,18 @@ def _check_transactions(
     """Compare what a read_committed consumer gets with what kraftlog reads, and with what was to be committed.
 
     An acknowledged transaction is whole, or has records in a ledger, or its decision is lost, or its marker: the
-    records are there, and the audit says that they wait.
+    records are there, and the audit says that they wait, for it or another one, or that another marker ended them.
     """
     committed = _consumed(cluster, COMMITTED, line.stable_ends)
     assert line.committed <= committed <= consumed
     assert not line.aborted & committed
+    for place in ledger.stuck:
+        assert line.values_from(place)
+        assert not line.values_from(place) & committed
+    waits = {value for place in ledger.open for value in line.values_from(place)}
+    wrong = {line.values[place] for place in ledger.wrong}
     for one in sent.committed:
         is_lost = bool(one.values & known_lost) or one.transactional_id in ledger.lost_ids
         is_open = any(f"{one.transactional_id} " in known for known in ledger.waiting)
-        assert one.values <= committed or is_lost or is_open, one
+        is_wrong = bool(one.values & wrong)
+        assert one.values <= committed | waits or is_lost or is_open or is_wrong, one
