@@ -108,6 +108,8 @@ class Failed:
     def _decide(cluster: SmallCluster, epoch: int, raised: int, kind: str, version: int) -> None:
         start = cluster.now
         cluster.state(ONGOING, 1, epoch, "t-0", start=start, version=version)
+        if kind not in ("COMMIT", "ABORT"):
+            return
         prepared, completed = {
             "COMMIT": (PREPARE_COMMIT, COMPLETE_COMMIT),
             "ABORT": (PREPARE_ABORT, COMPLETE_ABORT),
@@ -142,6 +144,11 @@ def test_the_next_epoch_of_a_producer_is_not_that_of_a_zombie(cluster: SmallClus
     Failed(cluster, version, "ABORT", "COMMIT", has_data=True)
     assert [code for code, *_ in cluster.found(markers_without_decision)] == ["ended_by_wrong_marker"]
     assert cluster.found(epoch_findings) == []
+
+
+def test_what_a_marker_ended_is_not_known_without_a_decision(cluster: SmallCluster):
+    Failed(cluster, 2, "no decision", "COMMIT")
+    assert cluster.found(markers_without_decision) == []
 
 
 def test_a_late_batch_of_a_transaction_that_has_its_marker_is_that_of_a_zombie(cluster: SmallCluster):
