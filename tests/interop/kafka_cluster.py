@@ -196,18 +196,15 @@ class Cluster:
                 disk.unmount()
 
     def create(
-        self, topic: str, partitions: int, configs: Mapping[str, str] | None = None, replicas: int = len(BROKERS)
-    ) -> None:
-        """Create a topic, by default on all brokers."""
-        created = NewTopic(topic, num_partitions=partitions, replication_factor=replicas, config={**(configs or {})})
         self,
         topic: str,
         partitions: int,
         configs: Mapping[str, str] | None = None,
-        replicas: Sequence[Sequence[int]] | None = None,
+        replicas: int = len(BROKERS),
+        assignment: Sequence[Sequence[int]] | None = None,
     ) -> None:
-        """Create a topic, on all brokers unless the replicas of each partition are given."""
-        of = {"replication_factor": len(BROKERS)} if replicas is None else {"replica_assignment": replicas}
+        """Create a topic, by default on all brokers; or on those that are assigned to each partition."""
+        of = {"replication_factor": replicas} if assignment is None else {"replica_assignment": assignment}
         created = NewTopic(topic, num_partitions=partitions, config={**(configs or {})}, **of)
         # as long as the controller does not know all brokers, it refuses
         self._wait(lambda: self.admin.create_topics([created])[topic].result(LIMIT))

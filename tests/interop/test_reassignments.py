@@ -31,7 +31,7 @@ def test_an_audit_of_partitions_that_move_is_silent(java: Jvm, tmp_path: Path) -
         with cluster.ended():
             cluster.start(CONTROLLER, *BROKERS)
             configs = {"segment.bytes": str(1 << 20), "file.delete.delay.ms": "1000"}
-            cluster.create(TOPIC, len(BEFORE), configs, BEFORE)
+            cluster.create(TOPIC, len(BEFORE), configs, assignment=BEFORE)
             cluster.wait_for_leaders(TOPIC)
             _produce(cluster)
             cluster.transact("t", {0: [b"a"], 1: [b"b"]}, TOPIC, "commit")
