@@ -93,12 +93,13 @@ def live(java: Jvm, request: pytest.FixtureRequest, tmp_path_factory: pytest.Tem
 
 
 def random_cut(live: Live, draw: random.Random) -> AskedCut:
-    """Return a cut at a time up to the end of the load, or that of the backup of stopped brokers."""
+    """Return a cut at a time up to the end of the load, or that of a backup."""
     first, last = live.manifests[0].taken_ms, live.manifests[-1].taken_ms
     taken = [one.taken_ms for one in live.manifests]
     side = draw.choices(("path", "at-or-before", "at-or-after", "end"), (12, 4, 3, 1))[0]
     if side == "end":
-        return AskedCut(f"{live.repository}@{live.manifests[-1].name}", None, True, side)
+        manifest = draw.choice(live.manifests)
+        return AskedCut(f"{live.repository}@{manifest.name}", None, manifest is live.manifests[-1], side)
     moment = draw.randint(first, last)
     behind = [one for one in taken if one >= moment]
     if side == "path":
