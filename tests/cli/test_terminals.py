@@ -66,6 +66,7 @@ NO_TABLES = {
     "restore": "writes files",
     "rescue": "writes files",
     "replay": "needs a broker",
+    "serve": "runs until a signal; has tests of its own",
     "store": "has tests of its own",
     "schemas": "no sample log has the topic of a registry; has tests of its own",
 }

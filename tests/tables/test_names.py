@@ -56,6 +56,7 @@ ELSEWHERE = {  # with a broker, or a log directory that is written
     ("replay", "topics"),
     ("extract", "topics"),
     ("restore", "topics"),
+    ("restore_live", "topics"),
 }
 
 

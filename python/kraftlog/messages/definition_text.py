@@ -24,7 +24,8 @@ from dataclasses import dataclass
 from kraftlog.messages.default_text import parse_default
 from kraftlog.messages.definition import KINDS, NO_VERSIONS, STRUCT, Definition, Field, Versions
 
-ROLES = ("metadata", "coordinator-key", "coordinator-value", "data", "request", "response")
+ROLES = ("metadata", "coordinator-key", "coordinator-value", "data")
+_ROLES_OF_PROTOCOL = ("request", "response")
 _INDENT = 4
 _MESSAGE = re.compile(r"(\w+): ([\w-]+)(?:, api key (\d+))?, versions (\S+), flexible (\S+)", re.ASCII)
 _FIELD = re.compile(r"([a-z]\w*) +(\[\])?(\w+)(?: +(\d\S*))?(?: +(.+))?", re.ASCII)
@@ -113,7 +114,7 @@ def _message(line: _Line, format_name: str | None, lines: _Lines) -> Definition:
             f"a message begins as 'Name: role, api key 1, versions 0-4, flexible 4+', not as {line.text!r}"
         )
     name, role, api_key, versions, flexible = match.groups()
-    if role not in ROLES:
+    if role not in (*ROLES, *_ROLES_OF_PROTOCOL):
         raise _LineError(f"a message's role is one of {', '.join(ROLES)}, not {role!r}")
     valid = _versions(versions)
     return Definition(

@@ -2,7 +2,8 @@
 
 Part of a batch shows that its file was truncated. If the file ends with a whole batch, or is empty, a cleaner may have
 removed the batches up to the next segment. They were not removed if an index file has entries for them, as a cleaner
-writes new index files, or if no cleaner has been there.
+writes new index files, or if no cleaner has been there. A cleaner replaces files before it notes how far it has come:
+its checkpoint only proves that after a clean shutdown.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from kraftlog.codec.options import ReadOptions
 from kraftlog.disk.disk import ReadableFile
 from kraftlog.errors import Fault
 from kraftlog.layout.index_files import PREALLOCATED, read_index
+from kraftlog.layout.names import LARGEST_OFFSET
 from kraftlog.layout.segment import Segment
 from kraftlog.read.partitions import Replica, is_metadata
 from kraftlog.read.replica_checkpoints import ReplicaCheckpoints
@@ -108,7 +110,7 @@ def evidence_of_batches(segment: Segment, first_offset: int, end_offset: int, *,
     """Return what shows that a segment had batches with some offsets; None if nothing does.
 
     After the recovery point, index files of a log that was cleaned may be older than the cleaning. Without the
-    cleaner's checkpoint, an empty file may be what a cleaner left.
+    cleaner's checkpoint, and before it is written, an empty file may be what a cleaner left.
     """
     cleaner_offset = None if segment.is_swap else _cleaner_offset(segment)
     is_cleaned = segment.is_swap or (cleaner_offset is not None and cleaner_offset >= end_offset)
@@ -116,7 +118,12 @@ def evidence_of_batches(segment: Segment, first_offset: int, end_offset: int, *,
         entries = list(_last_entries(segment, first_offset, end_offset))
         if entries:
             return ", and ".join(entries)
-    return "no cleaner has been there" if is_empty and cleaner_offset is not None and not is_cleaned else None
+    was_clean = segment.settled_offset == LARGEST_OFFSET
+    return (
+        "no cleaner has been there"
+        if is_empty and was_clean and cleaner_offset is not None and not is_cleaned
+        else None
+    )
 
 
 def _cleaner_offset(segment: Segment) -> int | None:
