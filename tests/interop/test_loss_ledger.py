@@ -264,7 +264,8 @@ def _ledger(copies: list[Path], target: Path) -> Ledger:
     ids = {row["key"][4:].decode() for row in table if row["topic"] == TRANSACTION_STATE}
 
     def places_of(codes: set[str]) -> list[tuple[int, int]]:
-        return [(row["partition"], row["offset"]) for row in rows if row["code"] in codes and row["topic"] == TOPIC]
+        some = [row for row in rows if row["code"] in codes and row["topic"] == TOPIC]
+        return [(row["partition"], row["offset"]) for row in some if row["offset"] is not None]
 
     waiting = [row["known"] for row in rows if row["code"] in OF_OPEN]
     kinds = (OF_OPEN, OF_MARKERS, {ENDED_WRONGLY})
