@@ -157,6 +157,7 @@ def test_all_python_is_run():
         "docs/how-to/extract.md",
         "docs/how-to/backup.md",
         "docs/how-to/replay.md",
+        "docs/how-to/serve.md",
         "docs/how-to/restore.md",
         "docs/how-to/redaction.md",
         "docs/how-to/tiered-storage.md",
