@@ -21,6 +21,8 @@ EARLIEST_MS = 1  # the client takes 0 for the current time
 
 Offsets = npt.NDArray[np.int64]
 
+_PURGED = (-151, -152)  # KafkaError._PURGE_INFLIGHT and _PURGE_QUEUE
+
 
 class Stretch:
     """Records that are committed together.
@@ -74,13 +76,13 @@ class Stretch:
 
     @contextmanager
     def _named(self) -> Iterator[None]:
-        """Name the first record that was not delivered, if known."""
+        """Name the first record that was not delivered, if known; those that were purged after it tell no reason."""
         try:
             yield
         except NotDeliveredError:
             if not self._refused:
                 raise
-            number, error = min(self._refused, key=lambda one: one[0])
+            number, error = min(self._refused, key=lambda one: (one[1].code() in _PURGED, one[0]))
             topic, partition = self._place
             offset = np.concatenate(self._source)[number]
             raise NotDeliveredError(
