@@ -79,6 +79,9 @@ class _Error:
     def str(self) -> str:
         return "too large"
 
+    def code(self) -> int:
+        return 10
+
 
 class FakeClient:
     def __init__(self, cluster: Cluster, to: str, name: str) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_cluster import Cluster, Killed
+from fake_cluster import Cluster, FakeClient, Killed
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,8 +23,10 @@ from faulty_disk import FaultyDisk, only
 from golden_files import GOLDEN
 from kraftlog.broker import replay as module
 from kraftlog.broker import run
+from kraftlog.broker.errors import NotDeliveredError
 from kraftlog.broker.mapping import OffsetMapping, runs_of
 from kraftlog.broker.pace import Pace
+from kraftlog.broker.stretch import Stretch
 from kraftlog.broker.uncut import Uncut
 from kraftlog.disk.disk import use_disk
 from kraftlog.tables.redaction import Redaction
@@ -397,3 +399,20 @@ def test_rates(rate: str | int, records: int | None, size: int | None, monkeypat
 def test_rates_that_are_none(rate: str):
     with pytest.raises(ValueError, match="neither records per second"):
         Pace(rate)
+
+
+def test_a_purged_record_does_not_hide_the_one_that_was_refused():
+    """Librdkafka may report records that it drops first."""
+
+    class Refused:
+        def __init__(self, code: int, text: str) -> None:
+            self.code, self.str = lambda: code, lambda: text
+
+    client: Any = FakeClient(Cluster(), "fake:9092", "name")
+    stretch = Stretch(client, ("orders", 0), is_exact=False)
+    stretch._source.append(np.arange(7, 10))
+    for number, error in ((0, Refused(-152, "Local: Purged in queue")), (2, Refused(10, "too large"))):
+        stretch._delivered(number, error, None)
+    text = "orders-0 did not accept the record of offset 9: too large"
+    with pytest.raises(NotDeliveredError, match=text), stretch._named():
+        raise NotDeliveredError
