@@ -1,4 +1,4 @@
-"""Transactions whose marker an election lost: what is found, and each clause of the precondition."""
+"""Transactions whose marker an election lost: the findings, and each clause of the precondition."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Failover:
         return marker
 
     def findings(self, *, leader: int | None = 1, lost: bool = True) -> list[Finding]:
-        """Write all logs, and return what is found."""
+        """Write all logs, and return the findings."""
         evidence = self.evidence(leader=leader, lost=lost)
         found = list(lost_markers(evidence))
         assert evidence.read.faults == []
@@ -91,7 +91,7 @@ class Failover:
         return evidence_of(*(one.directory for one in each), *metadata)
 
     def codes(self, *, leader: int | None = 1, lost: bool = True) -> list[tuple[str, int | None]]:
-        """Return codes and offsets of what is found."""
+        """Return codes and offsets of the findings."""
         return [(one.code.name, one.offset) for one in self.findings(leader=leader, lost=lost)]
 
 

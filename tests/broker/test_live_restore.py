@@ -325,4 +325,4 @@ def test_command(cluster: Cluster, backup: Path, tmp_path: Path) -> None:
         done = run_command("restore", backup, tmp_path / "other", *to, option)
         assert (done.returncode, message in done.stderr) == (2, True)
     done = run_command("restore", backup, tmp_path / "other", "--rate", "5")
-    assert (done.returncode, "--rate goes with --bootstrap-server" in done.stderr) == (2, True)
+    assert (done.returncode, "--rate requires --bootstrap-server" in done.stderr) == (2, True)

@@ -1,4 +1,4 @@
-"""Checks of files that a running broker replaces and deletes meanwhile: what is found in those is found again."""
+"""Checks of files that a running broker replaces and deletes meanwhile: their findings are made again."""
 
 from __future__ import annotations
 

@@ -176,7 +176,7 @@ def markers_without_decision(evidence: Evidence) -> Iterator[Finding]:
 def _ended_by_other(
     evidence: Evidence, part: Part, of_epoch: Sequence[CoordinatorTransaction]
 ) -> tuple[FindingCode, str] | None:
-    """Return what is known of a part that the marker of a later transaction ended; None for its own marker.
+    """Return the description of a part that the marker of a later transaction ended; None for its own marker.
 
     Parameters
     ----------

@@ -124,8 +124,8 @@ def restore_command(
     of_client = {"rate": rate, "compression": compression, "client-config": client_config}
     other = next((name for name, value in (of_nodes if bootstrap_server else of_client).items() if value), None)
     if other is not None:
-        how = "does not go" if bootstrap_server else "goes"
-        raise click.UsageError(f"--{other} {how} with --bootstrap-server")
+        how = "cannot be used with" if bootstrap_server else "requires"
+        raise click.UsageError(f"--{other} {how} --bootstrap-server")
     which: _Which = {
         "topics": topics or None,
         "partitions": partitions or None,
