@@ -321,7 +321,7 @@ def test_command(cluster: Cluster, backup: Path, tmp_path: Path) -> None:
     done = run_command("restore", backup, tmp_path / "evidence", *to, "-t", "orders", "--json")
     assert done.returncode == 0
     assert json.loads(done.stdout) == json.loads((tmp_path / "evidence" / "restored.json").read_text())
-    for option, message in [("--nodes=2", "--nodes does not go with"), ("--quorum=static", "--quorum does not go")]:
+    for option, message in [("--nodes=2", "--nodes cannot be used"), ("--quorum=static", "--quorum cannot be used")]:
         done = run_command("restore", backup, tmp_path / "other", *to, option)
         assert (done.returncode, message in done.stderr) == (2, True)
     done = run_command("restore", backup, tmp_path / "other", "--rate", "5")
