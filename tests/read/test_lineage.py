@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 
@@ -119,3 +120,38 @@ def test_it_is_that_of_all_headers(folder: Path):
             assert found.epochs == (LeaderEpoch(0, 0),)
             continue
         assert found == Lineage.of_batches(epochs, offsets, end.end_offset)
+
+
+@pytest.mark.parametrize(("removed", "epochs"), [([1], ((0, 0), (1, 5))), ([0, 1], ((1, 0),)), ([0], ((1, 5),))])
+def test_the_epoch_of_the_end_stays_when_a_broker_removes_segments(
+    tmp_path: Path, removed: list[int], epochs: tuple[tuple[int, int], ...]
+):
+    """The end was read before; the cleaner, retention or the end of a topic took the files after it."""
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    for epoch, base_offset in enumerate((0, 5)):
+        records = pa.table({"value": [b"v"] * 5})
+        data = kraftlog.encode(records, base_offset=base_offset, partition_leader_epoch=epoch)
+        (folder / f"{base_offset:020d}.log").write_bytes(data)
+    [group] = by_partition(kraftlog.open(folder).found.segments)
+    end = log_end(group, [])
+    for number in removed:
+        group[number].path.unlink()
+    lineage = lineage_of(group, end, faults := [])
+    assert [tuple(one) for one in lineage.epochs] == list(epochs)
+    assert lineage.end_offset == 10
+    assert faults
+
+
+def test_a_replica_whose_segments_disappear_still_agrees_with_others(tmp_path: Path):
+    """The line is asked for its end, then loses its file, then continues the lineage of others."""
+    for node in ("a", "b", "c"):
+        (tmp_path / node / "t-0").mkdir(parents=True)
+        data = kraftlog.encode(pa.table({"value": [b"v"] * 5}), partition_leader_epoch=3 if node == "c" else 4)
+        (tmp_path / node / "t-0" / f"{0:020d}.log").write_bytes(data)
+    [partition] = kraftlog.open([tmp_path / node for node in ("a", "b", "c")]).partitions
+    ends = [one.end for one in partition.replicas]
+    assert [end.last_epoch for end in ends] == [4, 4, 3]
+    for one in partition.replicas[:2]:
+        one.segments[0].path.unlink()
+    assert [(one.end.last_epoch, until) for one, until in partition.agreeing] == [(4, 5)]

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kraftlog.codec.headers import Headers
+from kraftlog.codec.headers import Headers, last_offsets
 from kraftlog.errors import Fault
 from kraftlog.layout.segment import Segment
 from kraftlog.read.end_offset import last_header
@@ -151,6 +151,9 @@ def lineage_of(segments: Sequence[Segment], end: LogEnd, faults: list[Fault]) ->
     Epochs never decrease in a log: if two segments begin with the same epoch, the first of them is not read further. If
     both have none, as messages of old formats, it is read: others may be between them.
 
+    A broker may delete or replace a segment after ``end`` was read. The epoch of the end is part of the lineage all the
+    same: it begins after the batches that were read.
+
     Parameters
     ----------
     segments : sequence of Segment
@@ -173,4 +176,8 @@ def lineage_of(segments: Sequence[Segment], end: LogEnd, faults: list[Fault]) ->
         np.concatenate([np.empty(0, np.int64), *(headers[name] for headers in blocks)])
         for name in ("partition_leader_epoch", "base_offset")
     )
-    return Lineage.of_batches(epochs, base_offsets, end.end_offset)
+    lineage = Lineage.of_batches(epochs, base_offsets, end.end_offset)
+    if lineage.last_epoch >= end.last_epoch:
+        return lineage
+    start = int(last_offsets(blocks[-1])[-1]) + 1 if blocks else segments[0].base_offset or 0
+    return Lineage((*lineage.epochs, LeaderEpoch(end.last_epoch, min(start, end.end_offset))), end.end_offset)
