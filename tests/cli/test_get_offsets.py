@@ -43,6 +43,7 @@ def test_text_is_that_of_kafka(kraftlog_command: Callable[..., object]):
         (("--topic", "ord.*"), PARTITIONS[3:]),
         (("--topic", "rders"), None),
         (("--topic", "orders,__consumer_offsets"), [PARTITIONS[0], *PARTITIONS[3:]]),
+        (("-t", "orders", "-t", "__consumer_offsets"), [PARTITIONS[0], *PARTITIONS[3:]]),
         (("--topic", "orders", "--partitions", "0,2"), ["orders-0", "orders-2"]),
         (("--topic-partitions", "orders:0-2"), ["orders-0", "orders-1"]),
         (("--topic-partitions", "orders:1-"), ["orders-1", "orders-2"]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -88,7 +88,14 @@ def _pattern(
 def topic_partition_options(command: Command) -> Command:
     """Add the options that say which partitions are meant; ``partitions_wanted`` takes what they give."""
     decorators = [
-        click.option("-t", "--topic", type=TopicPattern(), help="Only topics of this name, a regular expression."),
+        click.option(
+            "-t",
+            "--topic",
+            "topics",
+            multiple=True,
+            type=TopicPattern(),
+            help="Only topics of this name, a regular expression. Repeatable.",
+        ),
         click.option(
             "-p", "--partitions", type=Numbers(), help="Only these partitions: numbers with commas between them."
         ),
@@ -105,7 +112,7 @@ def topic_partition_options(command: Command) -> Command:
 
 
 def partitions_wanted(
-    topic: re.Pattern[str] | None,
+    topics: Collection[re.Pattern[str]],
     partitions: Iterable[int] | None,
     topic_partitions: Iterable[_Rule] | None,
     exclude_internal_topics: bool,
@@ -117,9 +124,9 @@ def partitions_wanted(
     click.UsageError
         When options exclude each other.
     """
-    if topic_partitions is not None and (topic is not None or partitions is not None):
+    if topic_partitions is not None and (topics or partitions is not None):
         raise click.UsageError("--topic-partitions cannot be used with --topic or --partitions")
-    wants_all = topic is None and partitions is None and topic_partitions is None
+    wants_all = not topics and partitions is None and topic_partitions is None
 
     def is_wanted(name: str | None, partition: int | None) -> bool:
         if name is None or partition is None:
@@ -128,7 +135,7 @@ def partitions_wanted(
             return False
         if topic_partitions is not None:
             return any(rule.takes(name, partition) for rule in topic_partitions)
-        is_topic = topic is None or topic.fullmatch(name) is not None
+        is_topic = not topics or any(topic.fullmatch(name) for topic in topics)
         return is_topic and (partitions is None or partition in partitions)
 
     return is_wanted
