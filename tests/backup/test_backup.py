@@ -17,6 +17,7 @@ import pyarrow as pa
 import pytest
 
 import kraftlog
+from backup_rows import COLUMNS, LEVELS, check_same, rows
 from faulty_disk import FaultyDisk, io_error, no_space, only, since
 from golden_files import GOLDEN
 from growing_log import PLAIN, GrowingPartition
@@ -30,33 +31,13 @@ from kraftlog.topics import CLUSTER_METADATA, TopicPartition
 from kraftlog.transactions.cut import Cut
 from object_store import object_store
 
-LEVELS = ("read_committed", "read_uncommitted")
 LATE = 2**62
-COLUMNS = [
-    *("topic", "partition", "offset", "timestamp_ms", "timestamp_type", "key", "value", "headers", "producer_id"),
-    *("producer_epoch", "sequence", "is_transactional", "is_control", "partition_leader_epoch", "transaction_state"),
-]
 LOGS = sorted(
     path
     for path in GOLDEN.rglob("log")
     if path.is_dir() and not (path.parent.parent.name == "damaged" and path.name != "log")
 )
 NAMES = [str(path.relative_to(GOLDEN).parent) for path in LOGS]
-
-
-def rows(log: kraftlog.Log, level: str, **given: Any) -> pa.Table:
-    """Return all records, and control records, by partition."""
-    found = log.records(COLUMNS, isolation_level=level, include_control=True, **given).to_table()
-    return found.sort_by([("topic", "ascending"), ("partition", "ascending"), ("offset", "ascending")])
-
-
-def check_same(source: Path | list[Path], backup: str, **given: Any) -> None:
-    """Assert that the records of a backup are those of its source at the cut."""
-    has_offsets_of_damage = "bit_flip_base_offset" in str(source)  # at which a cut would end the log in its middle
-    expected = kraftlog.open(source, cut=None if has_offsets_of_damage else "end", **given)
-    found = kraftlog.open(backup, **given)
-    for level in LEVELS:
-        assert rows(found, level).equals(rows(expected, level))
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import cached_property
@@ -15,22 +15,23 @@ from typing import Any
 import pyarrow as pa
 
 from kraftlog._native.checksum import crc32c
-from kraftlog.disk.backup_files import below, files_path, read_files
+from kraftlog.disk.backup_files import below, files_path, object_path, opened, read_files
+from kraftlog.disk.backup_key import BackupKey, new_key
 from kraftlog.disk.backup_path import BACKUPS, MARKER
-from kraftlog.disk.disk import disk
+from kraftlog.disk.disk import ReadableFile, disk
 from kraftlog.disk.durable import UNFINISHED, write_file
 from kraftlog.disk.entries import Entry
 from kraftlog.disk.remote_path import LogPath, RemotePath, StorageOptions, log_path
 from kraftlog.disk.writing import WritableFile
 from kraftlog.errors import CorruptRecordError, KraftlogError
 from kraftlog.layout.backups import (
-    FORMAT,
-    VERSION,
     Manifest,
     backup_names,
     is_repository,
     manifest_path,
+    marker_of,
     read_manifest,
+    repository_key,
 )
 from kraftlog.types import Buffer
 
@@ -67,36 +68,45 @@ class BackupFolder:
         if not is_repository(self.path):
             raise ValueError(f"{self.path}: expected a repository of backups, found no {MARKER}")
 
-    def create(self) -> None:
+    @cached_property
+    def key(self) -> BackupKey | None:
+        """The key of an encrypted repository.
+
+        Raises
+        ------
+        CorruptRecordError
+            When a newer release has made the repository.
+        BackupKeyError
+            When the key is missing.
+        """
+        return repository_key(self.path)
+
+    def create(self, *, encrypts: bool = False) -> None:
         """Make the folder a repository, unless it is one.
+
+        Parameters
+        ----------
+        encrypts : bool
+            Whether objects, manifests and lists are encrypted.
 
         Raises
         ------
         ValueError
-            When the folder has other content.
+            When the folder has other content, or is a repository that is not encrypted.
         CorruptRecordError
             When a newer release has made it.
         """
         marker = self.path / MARKER
         if disk().entry(marker) is not None:
-            return self._check_version()
+            if encrypts and self.key is None:
+                raise ValueError(f"{self.path}: expected an encrypted repository, found one whose objects are plain")
+            return
         with suppress(FileNotFoundError):
             others = [one.name for one in disk().entries(self.path) if not one.name.endswith(UNFINISHED)]
             others = [name for name in others if name not in (PARTITIONS, BACKUPS, LOCK, RUNNING)]
             if others:
                 raise ValueError(f"{self.path}: expected a new or empty folder or a repository, found {others[0]}")
-        self.write(marker, json.dumps({"format": FORMAT, "version": VERSION}).encode())
-        return None
-
-    def _check_version(self) -> None:
-        marker = self.path / MARKER
-        try:
-            found = json.loads(disk().read_bytes(marker))
-            version = found["version"] if found["format"] == FORMAT else None
-        except (ValueError, KeyError, TypeError) as error:
-            raise CorruptRecordError(f"{marker}: expected the mark of a repository, found: {error}") from None
-        if version != VERSION:
-            raise CorruptRecordError(f"{marker}: expected version {VERSION} of {FORMAT}, found {version}")
+        self.write(marker, marker_of(new_key().encryption if encrypts else None))
 
     def names(self) -> list[str]:
         """Return the names of the backups, the oldest first."""
@@ -113,7 +123,7 @@ class BackupFolder:
             When it cannot be read.
         """
         try:
-            return read_manifest(self.path, name)
+            return read_manifest(self.path, name, self.key)
         except FileNotFoundError:
             there = ", ".join(self.names()) or "none"
             raise ValueError(f"{self.path}: no backup {name!r}; there are {there}") from None
@@ -129,7 +139,7 @@ class BackupFolder:
             When it is not that of the manifest.
         """
         manifest, path = self.manifest(name), files_path(self.path, name)
-        data = disk().read_bytes(path)
+        data = opened(self.key, path, disk().read_bytes(path))
         found = hashlib.sha256(data).hexdigest()
         if found != manifest.files_sha256:
             raise CorruptRecordError(f"{path}: expected sha256 {manifest.files_sha256}, found {found}")
@@ -141,8 +151,16 @@ class BackupFolder:
         return {one["name"]: one for row in rows for one in row or ()}
 
     def object_path(self, name: str) -> LogPath:
-        """Return the path of an object."""
+        """Return the path of an object as it is stored."""
         return below(self.path, name)
+
+    def open_object(self, one: Mapping[str, Any]) -> ReadableFile:
+        """Open the content of an object, by its row."""
+        return disk().open(object_path(self.path, self.key, one), one["size"])
+
+    def stored_size(self, one: Mapping[str, Any]) -> int:
+        """Return how many bytes an object has as it is stored, by its row."""
+        return one["size"] if self.key is None else sum(self.key.chunks(one["name"], one["size"]).stored_sizes)
 
     # writing
 
@@ -239,13 +257,24 @@ class Writer:
         self._folders: set[Path] = set()
 
     def temporary(self, folder_name: str) -> Temporary | None:
-        """Return a local file for an object whose name is not known yet; None in an object store."""
+        """Return a local file for an object whose name is not known yet.
+
+        It is None in an object store, and where the name decides how the content is encrypted.
+        """
         path = below(self.folder.path / PARTITIONS, folder_name)
-        if isinstance(path, RemotePath):
+        if isinstance(path, RemotePath) or self.folder.key is not None:
             return None
-        if path not in self._folders:
-            self._make_folder(path)
-        return Temporary(path / f"{uuid.uuid4().hex}{UNFINISHED}")
+        return self._temporary(path)
+
+    def _temporary(self, folder: Path) -> Temporary:
+        if folder not in self._folders:
+            self._make_folder(folder)
+        return Temporary(folder / f"{uuid.uuid4().hex}{UNFINISHED}")
+
+    def name_of(self, sha256: str) -> str:
+        """Return what the name of an object says of its content."""
+        key = self.folder.key
+        return sha256 if key is None else key.name_of(sha256)
 
     def keep(self, temporary: Temporary, name: str) -> None:
         """Give an object its name; it is on disk after ``settle``."""
@@ -260,11 +289,23 @@ class Writer:
             self._begin(disk().sync_file, target)
 
     def put(self, name: str, pieces: Callable[[], Iterable[Buffer]]) -> None:
-        """Write an object to an object store, unless a backup has it: an upload that fails may replace it by less."""
-        path = self.folder.object_path(name)
-        assert isinstance(path, RemotePath)
-        if disk().entry(path) is None or name not in self._needed:
-            disk().put(path, pieces)
+        """Write an object whose name is known, unless a backup has it: an upload that fails may replace it by less."""
+        path, key = self.folder.object_path(name), self.folder.key
+
+        def stored() -> Iterable[Buffer]:
+            return pieces() if key is None else key.encrypted(name, pieces())
+
+        if isinstance(path, Path):
+            temporary = self._temporary(path.parent)
+            try:
+                for piece in stored():
+                    temporary.file.append(piece)
+            except BaseException:
+                temporary.drop()
+                raise
+            self.keep(temporary, name)
+        elif disk().entry(path) is None or name not in self._needed:
+            disk().put(path, stored)
 
     @cached_property
     def _needed(self) -> set[str]:
@@ -318,8 +359,11 @@ class Writer:
         """Write the list of files, and then the manifest, from which on the backup is listed."""
         folder = self.folder
         self.settle()
-        folder.write(files_path(folder.path, manifest.name), files)
-        folder.write(manifest_path(folder.path, manifest.name), manifest.to_json())
+        for path, data in (
+            (files_path(folder.path, manifest.name), files),
+            (manifest_path(folder.path, manifest.name), manifest.to_json()),
+        ):
+            folder.write(path, data if folder.key is None else folder.key.sealed(path.name, data))
 
 
 class Temporary:

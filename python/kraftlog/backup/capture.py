@@ -588,7 +588,7 @@ def _size_until(objects: list[Object], end_offset: int, repository: BackupFolder
     size = 0
     for one in objects:
         if one["next_offset"] > end_offset:
-            file = disk().open(repository.object_path(one["name"]), one["size"])
+            file = repository.open_object(one)
             try:
                 for headers in HeaderScan(file).headers():
                     after = np.flatnonzero(headers["base_offset"] >= end_offset)

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from kraftlog.backup.backup_folder import BackupFolder, checksums
 from kraftlog.backup.stored_segment import windows
 from kraftlog.codec.header_scan import HeaderScan
-from kraftlog.disk.disk import disk
 from kraftlog.disk.in_order import in_order
 from kraftlog.errors import CorruptRecordError, Fault
 from kraftlog.topics import TopicPartition
@@ -62,8 +61,8 @@ def verify_backups(
         entry = listing.get(name)
         if entry is None:
             faults.append(_fault(one, MISSING_OBJECT, f"expected an object of {one['size']} bytes, found none"))
-        elif entry.size != one["size"]:
-            faults.append(_fault(one, WRONG_SIZE, f"expected {one['size']} bytes, found {entry.size}"))
+        elif entry.size != (stored_size := repository.stored_size(one)):
+            faults.append(_fault(one, WRONG_SIZE, f"expected {stored_size} bytes, found {entry.size}"))
         else:
             sound.append(one)
     if data:
@@ -87,7 +86,7 @@ def _fault(one: dict[str, Any], error: str, message: str) -> Fault:
 
 def _object_faults(repository: BackupFolder, one: dict[str, Any]) -> list[Fault]:
     try:
-        file = disk().open(repository.object_path(one["name"]), one["size"])
+        file = repository.open_object(one)
         try:
             size, sha256, crc = checksums(windows(file, 0, file.size))
             if (size, sha256, crc) != (one["size"], one["sha256"], one["crc32c"]):

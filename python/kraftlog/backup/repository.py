@@ -102,6 +102,7 @@ class Repository:
         checksum: bool = False,
         workers: int = 2,
         exclude_keys: str | Path | None = None,
+        encrypt: bool = False,
         on_progress: Callable[[int], None] | None = None,
     ) -> Manifest:
         """Take a backup of log directories; only what earlier backups lack is stored.
@@ -124,6 +125,9 @@ class Repository:
         exclude_keys : path, optional
             A file with a key on each line, whose records are left out: UTF-8 or ``base64:...``, after a topic and a
             tab only those of this topic. Earlier backups still have them.
+        encrypt : bool
+            Encrypt the repository that the first backup makes, with the first key in the file that the environment
+            variable ``KRAFTLOG_BACKUP_KEYS`` names. Later backups, and all readers, find its key there.
         on_progress : callable, optional
             Called with the number of bytes that were read since the last call.
 
@@ -135,7 +139,8 @@ class Repository:
         Raises
         ------
         ValueError
-            When the repository is inside a source, or the folder has other content.
+            When the repository is inside a source, the folder has other content, or the key of an encrypted repository
+            is missing.
         OSError
             When the repository cannot be written; its earlier backups are unchanged.
         """
@@ -153,7 +158,9 @@ class Repository:
         )
         if isinstance(self.path, Path):
             refuse_inside(self.path, capture.folders, is_folder=True)
-        self._folder.create()
+        self._folder.create(encrypts=encrypt)
+        if link and self._folder.key is not None:
+            raise ValueError("link: a file of an encrypted repository cannot be one of the source")
         with self._folder.writer(workers) as writer:
             manifest = capture.run(writer)
         if keep is not None:

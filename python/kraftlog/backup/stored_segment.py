@@ -188,7 +188,7 @@ class SegmentStore:
     def _finish(self, segment: Segment, file: ReadableFile, run: _Run, stored: StoredSegment) -> None:
         """Name an object by its content and keep it, unless an earlier backup has it."""
         digest = run.digest.hexdigest()
-        name = f"{PARTITIONS}/{self._folder}/{run.base_offset:020d}-{digest}.log"
+        name = f"{PARTITIONS}/{self._folder}/{run.base_offset:020d}-{self._writer.name_of(digest)}.log"
         if name in self._known:
             if run.temporary is not None:
                 run.temporary.drop()
@@ -206,16 +206,7 @@ class SegmentStore:
         if self._links and is_whole and isinstance(segment.path, Path):
             with suppress(OSError):
                 return self._writer.link(segment.path, name)
-        temporary = self._writer.temporary(self._folder)
-        if temporary is None:
-            return self._writer.put(name, lambda: self._same(segment, file, run))
-        try:
-            for piece in self._same(segment, file, run):
-                temporary.file.append(piece)
-        except BaseException:
-            temporary.drop()
-            raise
-        return self._writer.keep(temporary, name)
+        return self._writer.put(name, lambda: self._same(segment, file, run))
 
     def _same(self, segment: Segment, file: ReadableFile, run: _Run) -> Iterator[Buffer]:
         """Return the bytes of a run again.

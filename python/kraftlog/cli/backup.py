@@ -92,6 +92,9 @@ def command() -> None:
 @click.option("-t", "--topic", "topics", multiple=True, help="Only this topic, and the metadata log. Repeatable.")
 @click.option("--keep", type=click.IntRange(min=1), help="Remove older backups, so that so many are left.")
 @click.option("--link", is_flag=True, help="Store closed segments as hard links on the same file system.")
+@click.option(
+    "--encrypt", is_flag=True, help="Encrypt the new repository with the first key in the file KRAFTLOG_BACKUP_KEYS."
+)
 @options.EXCLUDE_KEYS
 @click.option("--checksum", is_flag=True, help="Read all files, also those that look unchanged.")
 @click.option("--workers", type=click.IntRange(min=1), default=2, show_default=True, help="Threads.")

@@ -6,6 +6,7 @@ import errno
 import io
 import os
 from bisect import bisect_right
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate
@@ -14,8 +15,10 @@ from typing import Any, NamedTuple, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from kraftlog.disk.backup_key import BackupKey
 from kraftlog.disk.backup_path import BACKUPS, BackupPath
 from kraftlog.disk.entries import Entry
+from kraftlog.disk.part_path import PartPath
 from kraftlog.disk.remote_path import LogPath, RemotePath
 
 OBJECT = pa.struct(
@@ -127,8 +130,8 @@ class ListedFiles:
 
     def __init__(self, disk: Opens, backup: BackupPath) -> None:
         repository = backup.repository
-        path = files_path(repository, backup.backup)
-        table = read_files(disk.read_bytes(path), path)
+        path, key = files_path(repository, backup.backup), backup.backup_key
+        table = read_files(opened(key, path, disk.read_bytes(path)), path)
         self._files: dict[str, ListedFile] = {}
         self._folders: dict[str, dict[str, Entry]] = {"": {}}
         columns = (table.column(name).to_pylist() for name in ("path", "size", "size_at_cut", "content", "objects"))
@@ -136,7 +139,7 @@ class ListedFiles:
             size = size_at_cut if backup.until is None else whole_size
             if size is None:
                 continue
-            stored = tuple((below(repository, one["name"]), one["size"]) for one in objects or ())
+            stored = tuple((object_path(repository, key, one), one["size"]) for one in objects or ())
             self._files[name] = ListedFile(size, content, stored)
             self._add(name, size)
 
@@ -252,6 +255,25 @@ class BackupFile:
 
     def __del__(self) -> None:
         self.close()
+
+
+def opened(key: BackupKey | None, path: LogPath, data: bytes) -> bytes:
+    """Return the content of a manifest or list from its stored bytes.
+
+    Raises
+    ------
+    CorruptRecordError
+        When it was changed.
+    """
+    return data if key is None else key.opened(path.name, data)
+
+
+def object_path(repository: LogPath, key: BackupKey | None, one: Mapping[str, Any]) -> LogPath:
+    """Return the path for reading an object, by its row."""
+    path = below(repository, one["name"])
+    if key is None:
+        return path
+    return PartPath.of(path, end=one["size"], chunks=key.chunks(one["name"], one["size"]))
 
 
 def below(folder: LogPath, name: str) -> LogPath:

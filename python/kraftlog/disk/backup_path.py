@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
+from kraftlog.disk.backup_key import BackupKey
 from kraftlog.disk.remote_path import LogPath, RemotePath, log_path
 
 SCHEME = "kraftlog-backup"
@@ -22,6 +23,8 @@ class BackupPath(RemotePath):
     ----------
     until : int or None
         Time, in milliseconds, up to which the backup is read; None for the cut at which it was taken.
+    backup_key : BackupKey or None
+        The key of an encrypted repository.
 
     Examples
     --------
@@ -33,15 +36,24 @@ class BackupPath(RemotePath):
     """
 
     until: int | None = None
+    backup_key: BackupKey | None = None
 
     @classmethod
-    def of(cls, repository: LogPath, backup: str, key: str = "", until: int | None = None) -> BackupPath:
+    def of(
+        cls,
+        repository: LogPath,
+        backup: str,
+        key: str = "",
+        until: int | None = None,
+        *,
+        backup_key: BackupKey | None = None,
+    ) -> BackupPath:
         """Return the path of a backup, or of a file in it."""
         if isinstance(repository, RemotePath):
             uri, options = f"{repository.root}/{repository.key}", repository.storage_options
         else:
             uri, options = f"file://{quote(str(repository.absolute()))}", ()
-        return cls(f"{SCHEME}://{quote(uri, safe='')}@{backup}", key, options, until)
+        return cls(f"{SCHEME}://{quote(uri, safe='')}@{backup}", key, options, until, backup_key)
 
     @property
     def repository(self) -> LogPath:

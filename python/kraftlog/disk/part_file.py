@@ -217,7 +217,7 @@ class _StoredChunks:
         where = f"{self._path}: chunk {number} at byte {self._positions[number]}"
         plain: bytes | memoryview = data
         if self.chunks.data_key is not None:
-            plain = _decrypted(where, self.chunks, data)
+            plain = _decrypted(where, self.chunks, data, number)
         expected = self._plain_size(number)
         if self.chunks.is_compressed:
             try:
@@ -230,7 +230,7 @@ class _StoredChunks:
         return plain if isinstance(plain, bytes) else bytes(plain)
 
 
-def _decrypted(where: str, chunks: Chunks, data: memoryview) -> bytes:
+def _decrypted(where: str, chunks: Chunks, data: memoryview, number: int) -> bytes:
     from cryptography.exceptions import InvalidTag
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
@@ -238,7 +238,7 @@ def _decrypted(where: str, chunks: Chunks, data: memoryview) -> bytes:
     if len(data) < NONCE_BYTES + TAG_BYTES:
         raise _ChunkError(f"{where}: expected {NONCE_BYTES + TAG_BYTES} bytes or more of AES-GCM, found {len(data)}")
     try:
-        return AESGCM(chunks.data_key).decrypt(data[:NONCE_BYTES], data[NONCE_BYTES:], chunks.aad)
+        return AESGCM(chunks.data_key).decrypt(data[:NONCE_BYTES], data[NONCE_BYTES:], chunks.aad_of(number))
     except InvalidTag:
         raise _ChunkError(
             f"{where}: expected a matching tag of AES-GCM, found another: the chunk was changed"

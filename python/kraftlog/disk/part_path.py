@@ -30,6 +30,8 @@ class Chunks:
         Data key of AES-GCM, if each chunk is encrypted: 12 bytes of nonce, then ciphertext and tag.
     aad : bytes
         Additional authenticated data of each chunk.
+    is_numbered : bool
+        Whether the number of a chunk, as 8 bytes, follows ``aad``.
     """
 
     size: int
@@ -38,6 +40,11 @@ class Chunks:
     is_compressed: bool = False
     data_key: bytes | None = field(default=None, repr=False)
     aad: bytes = field(default=b"", repr=False)
+    is_numbered: bool = False
+
+    def aad_of(self, number: int) -> bytes:
+        """Return the additional authenticated data of a chunk."""
+        return self.aad + number.to_bytes(8) if self.is_numbered else self.aad
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from kraftlog.disk.backup_files import opened
+from kraftlog.disk.backup_key import BackupKey, key_of
 from kraftlog.disk.backup_path import BACKUPS, MARKER, BackupPath
 from kraftlog.disk.disk import disk
 from kraftlog.disk.remote_path import LogPath, RemotePath, StorageOptions, log_path
@@ -18,7 +20,7 @@ from kraftlog.layout.segment import Segment
 from kraftlog.times import milliseconds, text_of
 from kraftlog.topics import CLUSTER_METADATA, TopicPartition
 
-FORMAT, VERSION = "kraftlog-backup", 1
+FORMAT, VERSION, ENCRYPTED_VERSION = "kraftlog-backup", 1, 2
 
 _OFFSETS = ("ends", "stored_ends", "open_from")  # by partition
 _NAME = re.compile(r"[0-9]{8}T[0-9]{6}\.[0-9]{3}Z")
@@ -171,8 +173,15 @@ def manifest_path(repository: LogPath, name: str) -> LogPath:
     return repository / BACKUPS / f"{name}.json"
 
 
-def read_manifest(repository: LogPath, name: str) -> Manifest:
+def read_manifest(repository: LogPath, name: str, key: BackupKey | None = None) -> Manifest:
     """Return the manifest of a backup.
+
+    Parameters
+    ----------
+    repository : Path or RemotePath
+    name : str
+    key : BackupKey, optional
+        That of an encrypted repository.
 
     Raises
     ------
@@ -182,12 +191,42 @@ def read_manifest(repository: LogPath, name: str) -> Manifest:
         When it is damaged.
     """
     path = manifest_path(repository, name)
-    return Manifest.of_json(disk().read_bytes(path), path)
+    return Manifest.of_json(opened(key, path, disk().read_bytes(path)), path)
 
 
 def is_repository(path: LogPath) -> bool:
     """Whether a folder is a repository of backups."""
     return disk().entry(path / MARKER) is not None
+
+
+def marker_of(encryption: Mapping[str, Any] | None) -> bytes:
+    """Return the content of the marker of a repository."""
+    version = VERSION if encryption is None else ENCRYPTED_VERSION
+    return json.dumps(
+        {"format": FORMAT, "version": version} | ({"encryption": encryption} if encryption else {})
+    ).encode()
+
+
+def repository_key(repository: LogPath) -> BackupKey | None:
+    """Return the key of a repository; None if it is not encrypted.
+
+    Raises
+    ------
+    CorruptRecordError
+        When its marker is not one, or that of a newer release.
+    BackupKeyError
+        When the key is missing.
+    """
+    marker = repository / MARKER
+    try:
+        content = json.loads(disk().read_bytes(marker))
+        version = content["version"] if content["format"] == FORMAT else None
+        encryption = content["encryption"] if version == ENCRYPTED_VERSION else None
+    except (ValueError, KeyError, TypeError) as error:
+        raise CorruptRecordError(f"{marker}: expected the mark of a repository, found: {error}") from None
+    if version not in (VERSION, ENCRYPTED_VERSION):
+        raise CorruptRecordError(f"{marker}: expected version {VERSION} of {FORMAT}, found {version}")
+    return key_of(encryption, repository)
 
 
 def backup_names(repository: LogPath) -> list[str]:
@@ -237,7 +276,7 @@ def newest_backup(repository: LogPath) -> BackupPath:
     names = backup_names(repository)
     if not names:
         raise ValueError(f"{repository}: the repository has no backup yet")
-    return BackupPath.of(repository, names[-1])
+    return BackupPath.of(repository, names[-1], backup_key=repository_key(repository))
 
 
 def resolved(path: object) -> LogPath:
@@ -252,9 +291,9 @@ def _is_above(path: LogPath) -> bool:
 
 
 def _backup_at(repository: LogPath, name: str, key: str) -> BackupPath:
-    names = backup_names(repository)
+    names, backup_key = backup_names(repository), repository_key(repository)
     if name in names:
-        return BackupPath.of(repository, name, key.strip("/"))
+        return BackupPath.of(repository, name, key.strip("/"), backup_key=backup_key)
     there = f"there are {', '.join(names[-10:])}" if names else "it has none"
     try:
         time = milliseconds(name)
@@ -263,7 +302,7 @@ def _backup_at(repository: LogPath, name: str, key: str) -> BackupPath:
     first = next((one for one in names if milliseconds(one) >= time), None)
     if first is None:
         raise ValueError(f"{repository}: no backup was taken at or after {text_of(time)}; {there}")
-    return BackupPath.of(repository, first, key.strip("/"), time)
+    return BackupPath.of(repository, first, key.strip("/"), time, backup_key=backup_key)
 
 
 def at_cut(segments: list[Segment]) -> list[Segment]:

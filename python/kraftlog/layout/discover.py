@@ -213,7 +213,7 @@ def discover(
     if len(discovery.unread) == len(expanded) > 0 and not (tiers or has_folders):
         raise ValueError(_no_log(discovery.unread[0]))
     for backup in backups:
-        manifest = read_manifest(backup.repository, backup.backup)
+        manifest = read_manifest(backup.repository, backup.backup, backup.backup_key)
         discovery.faults += manifest.faults
         if backup.until is None:
             discovery.ends_at_cut = {**discovery.ends_at_cut, **manifest.ends}
