@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 import kraftlog
 from backup_rows import check_same
 from golden_files import GOLDEN
+from kraftlog.backup.backup_folder import BackupFolder
 from kraftlog.disk.backup_key import CHUNK_BYTES, KEY_FILE, BackupKey, BackupKeyError
 from kraftlog.errors import CorruptRecordError
 from kraftlog.layout.backups import newest_backup
@@ -157,6 +158,26 @@ def test_changed_manifests_and_lists(repository: kraftlog.Repository, kind: str)
         kraftlog.open(f"{repository.path}@{second.name}").records().to_table()
     assert [fault.error for fault in repository.verify([second.name])] == ["bad_manifest"]
     assert repository.verify([first.name]) == []
+
+
+@pytest.mark.parametrize("change", [{"chunk_bytes": 1024}, {"cipher": "AES-128-GCM"}])
+def test_a_form_of_a_later_release(keys: Path, repository: kraftlog.Repository, change: dict[str, object]):
+    repository.backup(LOG, encrypt=True)
+    path = Path(repository.path, "kraftlog-backup.json")
+    marker = json.loads(path.read_text())
+    path.write_text(json.dumps(marker | {"encryption": marker["encryption"] | change}))
+    with pytest.raises(BackupKeyError, match="expected AES-256-GCM in chunks of 262144 bytes, found "):
+        kraftlog.open(repository.path)
+
+
+def test_nothing_is_written_without_the_key(keys: Path, tmp_path: Path):
+    """The first backup was interrupted when it had made the repository."""
+    folder = BackupFolder(tmp_path / "nightly")
+    folder.create(encrypts=True)
+    keys.unlink()
+    with pytest.raises(BackupKeyError):
+        kraftlog.Repository(folder.path).backup(LOG)
+    assert [path.name for path in Path(folder.path).iterdir()] == ["kraftlog-backup.json"]
 
 
 OTHER = bytes(32)

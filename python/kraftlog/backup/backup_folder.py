@@ -15,8 +15,8 @@ from typing import Any
 import pyarrow as pa
 
 from kraftlog._native.checksum import crc32c
-from kraftlog.disk.backup_files import below, files_path, object_path, opened, read_files
-from kraftlog.disk.backup_key import BackupKey, new_key
+from kraftlog.disk.backup_files import below, files_path, object_path, read_files
+from kraftlog.disk.backup_key import BackupKey, new_key, opened
 from kraftlog.disk.backup_path import BACKUPS, MARKER
 from kraftlog.disk.disk import ReadableFile, disk
 from kraftlog.disk.durable import UNFINISHED, write_file
@@ -100,6 +100,7 @@ class BackupFolder:
         if disk().entry(marker) is not None:
             if encrypts and self.key is None:
                 raise ValueError(f"{self.path}: expected an encrypted repository, found one whose objects are plain")
+            self.key  # noqa: B018  (raises without it)
             return
         with suppress(FileNotFoundError):
             others = [one.name for one in disk().entries(self.path) if not one.name.endswith(UNFINISHED)]

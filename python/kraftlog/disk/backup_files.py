@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kraftlog.disk.backup_key import BackupKey
+from kraftlog.disk.backup_key import BackupKey, opened
 from kraftlog.disk.backup_path import BACKUPS, BackupPath
 from kraftlog.disk.entries import Entry
 from kraftlog.disk.part_path import PartPath
@@ -255,17 +255,6 @@ class BackupFile:
 
     def __del__(self) -> None:
         self.close()
-
-
-def opened(key: BackupKey | None, path: LogPath, data: bytes) -> bytes:
-    """Return the content of a manifest or list from its stored bytes.
-
-    Raises
-    ------
-    CorruptRecordError
-        When it was changed.
-    """
-    return data if key is None else key.opened(path.name, data)
 
 
 def object_path(repository: LogPath, key: BackupKey | None, one: Mapping[str, Any]) -> LogPath:

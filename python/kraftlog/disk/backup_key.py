@@ -140,6 +140,17 @@ def _cipher(key: bytes) -> AESGCM:
     return AESGCM(key)
 
 
+def opened(key: BackupKey | None, path: LogPath, data: bytes) -> bytes:
+    """Return the content of a manifest or list from its stored bytes.
+
+    Raises
+    ------
+    CorruptRecordError
+        When it was changed.
+    """
+    return data if key is None else key.opened(path.name, data)
+
+
 def new_key() -> BackupKey:
     """Return the key for a new repository: the first one in the file of keys."""
     return _keys()[0]

@@ -10,8 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from kraftlog.disk.backup_files import opened
-from kraftlog.disk.backup_key import BackupKey, key_of
+from kraftlog.disk.backup_key import BackupKey, key_of, opened
 from kraftlog.disk.backup_path import BACKUPS, MARKER, BackupPath
 from kraftlog.disk.disk import disk
 from kraftlog.disk.remote_path import LogPath, RemotePath, StorageOptions, log_path
