@@ -105,10 +105,12 @@ def test_mirrors(
 def test_rows_of_a_bucket_keep_their_order_in_memory_and_in_the_file() -> None:
     with patch.object(spilled_rows, "ROWS_IN_MEMORY", 10):
         spilled = spilled_rows.SpilledRows(np.dtype([("n", "i8")]), 3)
-        for first in range(0, 25, 4):
+        for first in range(0, 100, 4):
             rows = np.array([(n,) for n in range(first, first + 4)], [("n", "i8")])
             spilled.add(rows, rows["n"] % 3)
-    for bucket in range(3):
-        found = [n for rows in spilled.pieces(bucket) for n in rows["n"].tolist()]
-        assert found == [n for n in range(28) if n % 3 == bucket]
+        for bucket in range(3):
+            some = [rows["n"].tolist() for rows in spilled.pieces(bucket)]
+            assert [n for piece in some for n in piece] == [n for n in range(100) if n % 3 == bucket]
+            # however often rows were written: a piece is as large as fits into memory
+            assert [len(piece) for piece in some[:-1]] == [12] * (len(some) - 1)
     spilled.close()

@@ -51,7 +51,19 @@ class SpilledRows:
             self._spill()
 
     def pieces(self, bucket: int) -> Iterator[Rows]:
-        """Return the rows of a bucket, in order."""
+        """Return the rows of a bucket, in order, about ``ROWS_IN_MEMORY`` at a time."""
+        some, count = list[Rows](), 0
+        for rows in self._spills(bucket):
+            some.append(rows)
+            count += len(rows)
+            if count >= ROWS_IN_MEMORY:
+                yield np.concatenate(some)
+                some, count = [], 0
+        if some:
+            yield np.concatenate(some)
+
+    def _spills(self, bucket: int) -> Iterator[Rows]:
+        """Return the rows of a bucket as they were written, and those that are in memory."""
         for starts in self._extents:
             assert self._file is not None
             start, end = (int(at) * self._dtype.itemsize for at in starts[bucket : bucket + 2])
