@@ -150,6 +150,15 @@ def test_a_checkpoint_after_the_end_of_the_log(log: Path, name: str, code: str) 
     assert audit(log) == []
 
 
+def test_a_log_ends_where_its_empty_last_segment_begins(log: Path) -> None:
+    """A cleaner removed what was before it."""
+    (log / "trimmed-0" / f"{93:020d}.log").touch()
+    path = log / "replication-offset-checkpoint"
+    for offset, expected in ((93, []), (94, [("high_watermark_after_end", "trimmed-0", 93)])):
+        replace_line(path, next(one for one in path.read_text().split("\n") if "trimmed" in one), f"trimmed 0 {offset}")
+        assert [one for one in audit(log) if one[0] == "high_watermark_after_end"] == expected
+
+
 def test_a_log_whose_end_is_missing(log: Path) -> None:
     for path in (log / "trimmed-0").glob(f"{77:020d}.*"):
         path.unlink()

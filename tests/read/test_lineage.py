@@ -122,6 +122,18 @@ def test_it_is_that_of_all_headers(folder: Path):
         assert found == Lineage.of_batches(epochs, offsets, end.end_offset)
 
 
+@pytest.mark.parametrize(("has_data", "end"), [(True, LogEnd(2, 9)), (False, LogEnd(-1, 9))])
+def test_a_log_whose_last_segment_is_empty_ends_where_it_begins(tmp_path: Path, has_data: bool, end: LogEnd):
+    """A cleaner removed the batches from offset 5 to 8."""
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    data = kraftlog.encode(pa.table({"value": [b"v"] * 5}), partition_leader_epoch=2)
+    (folder / f"{0:020d}.log").write_bytes(data if has_data else b"")
+    (folder / f"{9:020d}.log").touch()
+    [group] = by_partition(kraftlog.open(folder).found.segments)
+    assert log_end(group, []) == end
+
+
 @pytest.mark.parametrize(("removed", "epochs"), [([1], ((0, 0), (1, 5))), ([0, 1], ((1, 0),)), ([0], ((1, 5),))])
 def test_the_epoch_of_the_end_stays_when_a_broker_removes_segments(
     tmp_path: Path, removed: list[int], epochs: tuple[tuple[int, int], ...]

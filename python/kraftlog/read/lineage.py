@@ -122,7 +122,7 @@ class Lineage:
 
 
 class LogEnd(NamedTuple):
-    """The leader epoch of the last intact batch of a log, and the offset after it. The greater of two ends is newer."""
+    """The leader epoch of the last intact batch of a log, and the next offset. The greater of two ends is newer."""
 
     last_epoch: int
     end_offset: int
@@ -131,6 +131,8 @@ class LogEnd(NamedTuple):
 def log_end(segments: Sequence[Segment], faults: list[Fault]) -> LogEnd:
     """Return the end of a log, from its last batches only.
 
+    A cleaner may have removed the batches before the last segment, which is empty: the log ends where that one begins.
+
     Parameters
     ----------
     segments : sequence of Segment
@@ -138,11 +140,13 @@ def log_end(segments: Sequence[Segment], faults: list[Fault]) -> LogEnd:
     faults : list of Fault
         Receives faults at the end.
     """
+    least = segments[-1].base_offset or 0
     for segment in reversed(segments):
         last = last_header(segment, faults, check_crc=True)
         if last is not None:
-            return LogEnd(int(last["partition_leader_epoch"]), int(last["base_offset"] + last["last_offset_delta"]) + 1)
-    return LogEnd(NO_EPOCH, segments[0].base_offset or 0)
+            after = int(last["base_offset"] + last["last_offset_delta"]) + 1
+            return LogEnd(int(last["partition_leader_epoch"]), max(after, least))
+    return LogEnd(NO_EPOCH, least)
 
 
 def lineage_of(segments: Sequence[Segment], end: LogEnd, faults: list[Fault]) -> Lineage:
