@@ -420,6 +420,35 @@ def test_an_id_has_no_smaller_epoch_than_its_producer_has_in_a_partition(tmp_pat
 
 
 @pytest.mark.parametrize("version", [0, 2])
+def test_a_transaction_that_is_decided_is_not_the_next_one_of_its_producer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
+    """The next one is open at the cut; with version 0 both have one epoch."""
+    monkeypatch.setitem(FEATURES, "transaction.version", version)
+    clock = StandingClock()
+    begin = clock.now
+    with LogStore(tmp_path / "store", clock=clock) as store:
+        store.create_topic("orders")
+        producer = store.producer("etl")
+        with producer.transaction():
+            producer.send("orders", value="one")
+        clock.now += 1000
+        producer.begin_transaction()
+        producer.send("orders", value="two", timestamp_ms=begin)
+        producer.flush()
+        shutil.copytree(tmp_path / "store", tmp_path / "copy", ignore=shutil.ignore_patterns(".lock"))
+        producer.abort_transaction()
+    time = CutTime(Side.AT_OR_BEFORE, begin + 500)
+    done = kraftlog.restore(tmp_path / "copy", tmp_path / "cluster", cut=time)
+    (directory,) = directories(tmp_path / "cluster")
+    log = kraftlog.open(directory)
+    assert [row["value"] for row in rows_of(log, "orders", "read_committed")] == [b"one"]  # type: ignore[index]
+    assert len(rows_of(log, "orders", "read_uncommitted")) == 2  # type: ignore[arg-type]
+    assert [(one.before, one.after) for one in done.ended_transactions] == [("PrepareCommit", "Empty")]
+    assert [row for row in log.findings().to_pylist() if row["severity"] != "note"] == []
+
+
+@pytest.mark.parametrize("version", [0, 2])
 def test_a_decision_whose_markers_lie_after_the_cut_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int
 ) -> None:

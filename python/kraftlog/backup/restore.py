@@ -390,7 +390,6 @@ class _Restore:
         self._epochs: dict[TopicPartition, int] = {}
         self._ends: dict[TopicPartition, int] = {}
         self._starts: dict[TopicPartition, int] = {}
-        self._aborted_producers: dict[int, int] = {}
         self._producer_epochs: dict[int, int] = {}
         self._open_at_cut: list[list[Segment]] = []
         ids = {one.cluster_id for lines in log.lines.partitions for one in lines.replicas} - {None}
@@ -499,10 +498,9 @@ class _Restore:
             self.done.partitions[at] = row
             if done.batches is None:
                 continue
-            self._aborted_producers |= done.batches.aborted_producers
             for producer_id, epoch in done.batches.producer_epochs.items():
                 self._producer_epochs[producer_id] = max(epoch, self._producer_epochs.get(producer_id, epoch))
-            if done.batches.aborted_producers:
+            if done.batches.aborted_transactions:
                 self._open_at_cut.append(done.segments)
             self.done.faults += [fault for fault in done.batches.faults if fault not in self.done.faults]
             self.done.notes += done.batches.notes
@@ -516,7 +514,6 @@ class _Restore:
             yield from without_offsets(batches.pieces(), later.offsets)
             rows = transaction_rows(
                 later.states(segments, decided, batches.next_offset),
-                self._aborted_producers,
                 self._producer_epochs,
                 dict(self._at.image.feature_levels()).get("transaction.version", 0),
                 self.done.ended_transactions,

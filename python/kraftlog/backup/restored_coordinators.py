@@ -53,7 +53,7 @@ from kraftlog.log_store.transaction_state import (
 from kraftlog.read.log_pass import Pass
 from kraftlog.tables.transactions import TransactionsOfLog, coordinator_transactions
 from kraftlog.topics import TopicPartition
-from kraftlog.transactions.transaction import OPEN, RAISES_EPOCHS, CoordinatorTransaction, StateRecord
+from kraftlog.transactions.transaction import OPEN, CoordinatorTransaction, StateRecord
 from kraftlog.write.appended_batches import headers_of
 from kraftlog.write.extracted_batches import Piece
 
@@ -102,33 +102,29 @@ class MovedOffset:
     new_offset: int | None = None
 
 
-def ended(state: TransactionState, aborted_producers: Mapping[int, int]) -> list[TransactionState]:
+def ended(state: TransactionState) -> list[TransactionState]:
     """Return the states by which a transactional id comes to rest; none if it is at rest.
 
     Parameters
     ----------
     state : TransactionState
-        At the cut.
-    aborted_producers : mapping of int to int
-        Producers whose transactions were open at the cut in a partition, with the epoch of the markers that abort them.
+        At the cut, without decisions of transactions that are open there.
 
     Examples
     --------
     >>> from kraftlog.backup.restored_coordinators import ended
-    >>> from kraftlog.log_store.transaction_state import PREPARE_COMMIT, TransactionState
-    >>> prepared = TransactionState("etl", 7, 3, 60_000, PREPARE_COMMIT)
-    >>> [(one.status_name, one.producer_epoch) for one in ended(prepared, {7: 4})]
+    >>> from kraftlog.log_store.transaction_state import ONGOING, PREPARE_COMMIT, TransactionState
+    >>> ongoing = TransactionState("etl", 7, 3, 60_000, ONGOING)
+    >>> [(one.status_name, one.producer_epoch) for one in ended(ongoing)]
     [('PrepareAbort', 4), ('CompleteAbort', 4)]
-    >>> [(one.status_name, one.producer_epoch) for one in ended(prepared, {8: 4})]
+    >>> prepared = TransactionState("etl", 7, 3, 60_000, PREPARE_COMMIT)
+    >>> [(one.status_name, one.producer_epoch) for one in ended(prepared)]
     [('CompleteCommit', 3)]
     """
     if not state.is_pending:
         return []
     states = []
-    # its own markers have the epoch of its state, which version 2 raised before; the next transaction has a larger one
-    own_epoch = state.producer_epoch + (state.transaction_version < RAISES_EPOCHS)
-    is_open = aborted_producers.get(state.producer_id) == own_epoch
-    if state.is_ongoing or (state.status == PREPARE_COMMIT and is_open):
+    if state.is_ongoing:
         epoch = min(state.producer_epoch + 1, LAST_EPOCH)
         states.append(replace(state, status=PREPARE_ABORT, producer_epoch=epoch))
     last = states[-1] if states else state
@@ -252,7 +248,6 @@ def without_offsets(pieces: Iterable[Piece], offsets: Collection[int]) -> Iterat
 
 def transaction_rows(
     states: Iterable[TransactionState],
-    aborted_producers: Mapping[int, int],
     producer_epochs: Mapping[int, int],
     transaction_version: int,
     done: list[EndedTransaction],
@@ -262,7 +257,6 @@ def transaction_rows(
     Parameters
     ----------
     states : iterable of TransactionState
-    aborted_producers : mapping of int to int
         As in ``ended``.
     producer_epochs : mapping of int to int
         The largest epoch of each producer in a partition.
@@ -270,7 +264,7 @@ def transaction_rows(
     done : list of EndedTransaction
     """
     for state in states:
-        after = ended(state, aborted_producers)
+        after = ended(state)
         last = after[-1] if after else state
         least_epoch = producer_epochs.get(last.producer_id, last.producer_epoch)
         if last.producer_epoch < least_epoch:

@@ -94,8 +94,8 @@ class ExtractedBatches:
         Where a read_committed reader stops, and how long a torn tail is.
     open_producers : dict
         Producers whose transactions have records among the batches but no marker yet, with the offset of the first.
-    aborted_producers : dict of int to int
-        Producers whose transactions are open where the log is cut, with the epoch of the marker that aborts them.
+    aborted_transactions : int
+        Number of transactions that are open where the log is cut, and that markers abort.
     producer_epochs : dict of int to int
         The largest epoch of each producer that wrote in transactions, with that of the marker that aborts the last one.
     last_timestamp : int
@@ -130,7 +130,7 @@ class ExtractedBatches:
         self.faults: list[Fault] = []
         self.notes = Notes()
         self.open_producers: dict[int, int] = {}
-        self.aborted_producers: dict[int, int] = {}
+        self.aborted_transactions = 0
         self.producer_epochs: dict[int, int] = {}
         self.last_timestamp = 0
         self.leader_epoch = -1
@@ -210,11 +210,12 @@ class ExtractedBatches:
             header["base_offset"] = self._next_offset
             header["partition_leader_epoch"] = self.leader_epoch  # there may have been elections since its last batch
             header["producer_epoch"] = min(int(header["producer_epoch"]) + 1, LARGEST_EPOCH)
-            self.producer_epochs[producer_id] = self.aborted_producers[producer_id] = int(header["producer_epoch"])
+            self.producer_epochs[producer_id] = int(header["producer_epoch"])
             yield Piece(self._segments[-1], self._next_offset, self._abort(header, header), 0, is_copied=False)
             self._next_offset += 1
         if self.open_producers:
-            self._note_aborts(len(self.open_producers))
+            self.aborted_transactions = len(self.open_producers)
+            self._note_aborts(self.aborted_transactions)
             self.open_producers.clear()
 
     def _abort(self, header: np.void, before: np.void) -> bytes:
