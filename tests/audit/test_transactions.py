@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from small_cluster import DAY, MINUTE, OFFSETS, SECOND, STATE, SmallCluster, findings_of
 
+from kraftlog.audit.lost_markers import lost_markers
 from kraftlog.audit.producers import epoch_findings
 from kraftlog.audit.transactions import (
     coordinator_transitions,
@@ -40,12 +41,47 @@ def begin(cluster: SmallCluster) -> None:
     cluster.state(EMPTY, 1, 0)
 
 
+STATES = {"COMMIT": (PREPARE_COMMIT, COMPLETE_COMMIT), "ABORT": (PREPARE_ABORT, COMPLETE_ABORT)}
+
+
+def ended(
+    cluster: SmallCluster, epoch: int, version: int, kind: str, *, other: str | None = None, is_cleaned: bool = False
+) -> int:
+    """Write a transaction of "t-0" and "t-1", and return the offset of its marker in "t-1".
+
+    Parameters
+    ----------
+    cluster : SmallCluster
+    epoch : int
+        Of the data.
+    version : int
+    kind : str
+        COMMIT or ABORT.
+    other : str, optional
+        The marker of "t-1", if it is another one.
+    is_cleaned : bool
+        Whether the data of "t-1" is gone.
+    """
+    prepared, completed = STATES[kind]
+    start, marker_epoch = cluster.now, epoch + (version == 2)
+    cluster.state(ONGOING, 1, epoch, "t-0", "t-1", start=start, version=version)
+    cluster.data("t-0", 1, epoch)
+    if is_cleaned:
+        cluster.skip("t-1")
+    else:
+        cluster.data("t-1", 1, epoch)
+    cluster.state(prepared, 1, marker_epoch, "t-0", "t-1", start=start, version=version)
+    cluster.marker("t-0", 1, marker_epoch, kind)
+    marker = cluster.marker("t-1", 1, marker_epoch, other or kind)
+    cluster.state(completed, 1, marker_epoch, start=start, version=version)
+    return marker
+
+
 def test_a_transaction_over_two_partitions(cluster: SmallCluster):
     begin(cluster)
     committed(cluster, "t-0", "t-1")
     committed(cluster, "t-1", "t-0", epoch=1)
-    checks = torn_transactions, markers_without_decision, markers_without_records, marker_epochs
-    for check in (*checks, coordinator_transitions, open_transactions):
+    for check in CHECKS:
         assert cluster.found(check) == []
 
 
@@ -54,6 +90,46 @@ def test_a_torn_transaction(cluster: SmallCluster):
         cluster.data(name, 1, 0)
         cluster.marker(name, 1, 1, kind)
     assert cluster.found(torn_transactions) == [("torn_transaction", "t", 1)]
+
+
+CHECKS = (
+    torn_transactions,
+    markers_without_decision,
+    markers_without_records,
+    marker_epochs,
+    coordinator_transitions,
+    open_transactions,
+    lost_markers,
+    epoch_findings,
+)
+
+
+@pytest.mark.parametrize("first", STATES)
+@pytest.mark.parametrize("second", STATES)
+@pytest.mark.parametrize("is_cleaned", [False, True])
+def test_transactions_of_version_1_have_the_last_epoch_that_version_2_raised(
+    cluster: SmallCluster, first: str, second: str, is_cleaned: bool
+):
+    """transaction.version was lowered: the producer goes on under the epoch of the markers of its last transaction."""
+    begin(cluster)
+    ended(cluster, 0, 2, first, is_cleaned=is_cleaned)
+    ended(cluster, 1, 0, second, is_cleaned=is_cleaned)
+    ended(cluster, 1, 0, first, is_cleaned=is_cleaned)
+    for check in CHECKS:
+        assert cluster.found(check) == []
+
+
+@pytest.mark.parametrize("torn", [0, 1, 2])
+@pytest.mark.parametrize("is_cleaned", [False, True])
+def test_a_torn_transaction_where_transaction_version_was_lowered(cluster: SmallCluster, torn: int, is_cleaned: bool):
+    """Of three transactions whose markers have the same epoch, one is torn."""
+    begin(cluster)
+    decisions = [(0, 2, "COMMIT", "ABORT"), (1, 0, "ABORT", "COMMIT"), (1, 0, "COMMIT", "ABORT")]
+    markers = [
+        ended(cluster, epoch, version, kind, other=other if torn == number else None, is_cleaned=is_cleaned)
+        for number, (epoch, version, kind, other) in enumerate(decisions)
+    ]
+    assert cluster.found(torn_transactions) == [("torn_transaction", "t", markers[torn])]
 
 
 @pytest.mark.parametrize(("kind", "code"), [("COMMIT", "commit_without_decision"), ("ABORT", "abort_without_decision")])
@@ -96,24 +172,22 @@ class Failed:
         begin(cluster)
         raised = int(version == 2)
         self.first = cluster.data("t-0", 1, 0)
-        self._decide(cluster, 0, raised, own, version)
+        self.decide(cluster, 0, raised, own, version)
         epoch = raised or 1
         cluster.state(EMPTY, 1, epoch)
         if has_data:
             cluster.data("t-0", 1, epoch)
         cluster.marker("t-0", 1, epoch + raised, later)
-        self._decide(cluster, epoch, raised, later, version)
+        self.decide(cluster, epoch, raised, later, version)
 
     @staticmethod
-    def _decide(cluster: SmallCluster, epoch: int, raised: int, kind: str, version: int) -> None:
+    def decide(cluster: SmallCluster, epoch: int, raised: int, kind: str, version: int) -> None:
+        """Write the records of the coordinator."""
         start = cluster.now
         cluster.state(ONGOING, 1, epoch, "t-0", start=start, version=version)
-        if kind not in ("COMMIT", "ABORT"):
+        if kind not in STATES:
             return
-        prepared, completed = {
-            "COMMIT": (PREPARE_COMMIT, COMPLETE_COMMIT),
-            "ABORT": (PREPARE_ABORT, COMPLETE_ABORT),
-        }[kind]
+        prepared, completed = STATES[kind]
         cluster.state(prepared, 1, epoch + raised, "t-0", start=start, version=version)
         cluster.state(completed, 1, epoch + raised, start=start, version=version)
 
@@ -138,12 +212,36 @@ def test_a_marker_that_ended_an_earlier_transaction_as_well(
     assert finding.known.endswith(f"ended that of epoch 0, which its coordinator {verb}")
 
 
+def test_a_marker_of_a_later_transaction_that_does_not_have_the_partition(cluster: SmallCluster):
+    begin(cluster)
+    cluster.data("t-0", 1, 0)
+    Failed.decide(cluster, 0, 1, "COMMIT", 2)
+    marker = cluster.marker("t-0", 1, 2)
+    committed(cluster, "t-1", epoch=1)
+    committed(cluster, "t-1", epoch=2)
+    assert cluster.found(markers_without_decision) == [("commit_without_decision", "t", marker)]
+
+
 @pytest.mark.parametrize("version", [0, 2])
 def test_the_next_epoch_of_a_producer_is_not_that_of_a_zombie(cluster: SmallCluster, version: int):
     """Its batches seem to be inside the transaction whose marker is lost."""
     Failed(cluster, version, "ABORT", "COMMIT", has_data=True)
     assert [code for code, *_ in cluster.found(markers_without_decision)] == ["ended_by_wrong_marker"]
     assert cluster.found(epoch_findings) == []
+
+
+@pytest.mark.parametrize(
+    ("decision", "later", "count"), [("ABORT", 2, 0), ("ABORT", 4, 0), ("none", 4, 1), ("ABORT", 1, 1)]
+)
+def test_the_next_epoch_in_a_transaction_whose_marker_is_lost(
+    cluster: SmallCluster, decision: str, later: int, count: int
+):
+    """Nothing has ended it yet; a batch of an earlier epoch is that of a zombie."""
+    cluster.state(EMPTY, 1, 1)
+    cluster.data("t-0", 1, 2 if later == 1 else 1)
+    Failed.decide(cluster, 2 if later == 1 else 1, 0, decision, 0)
+    offset = cluster.data("t-0", 1, later)
+    assert cluster.found(epoch_findings) == [("producer_epoch_goes_back", "t", offset)] * count
 
 
 def test_what_a_marker_ended_is_not_known_without_a_decision(cluster: SmallCluster):

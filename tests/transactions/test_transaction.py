@@ -8,7 +8,16 @@ from collections.abc import Iterable
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from transaction_histories import PARTITIONS, STEPS, History, TrueTransaction, changed, without_data, without_marker
+from transaction_histories import (
+    PARTITIONS,
+    STEPS,
+    VERSION_CHANGES,
+    History,
+    TrueTransaction,
+    changed,
+    without_data,
+    without_marker,
+)
 
 from kraftlog.topics import TopicPartition
 from kraftlog.transactions.transaction import (
@@ -59,10 +68,10 @@ def true_parts(true: TrueTransaction) -> frozenset[tuple[TopicPartition, int, in
 
 
 @settings(max_examples=60, deadline=None)
-@given(STEPS, VERSIONS)
-def test_whole_logs(steps, versions):
+@given(STEPS, VERSIONS, VERSION_CHANGES)
+def test_whole_logs(steps, versions, changes):
     """With all records each transaction is one row, and how it ended is what happened."""
-    history = History(steps, versions)
+    history = History(steps, versions, changes)
     rows = transactions_of(history.logs, history.records, whole=PARTITIONS)
     assert {held(row) for row in rows} == {true_parts(true) for true in history.truth}
     assert len(rows) == len(history.truth)
@@ -76,7 +85,7 @@ def test_whole_logs(steps, versions):
         )
         is_raised = true.marker_epoch > next(iter(true.parts.values())).data_epoch
         assert row.identified_by == ("marker_epoch" if is_raised else "transaction_state")
-        unclear = history.producers[true.producer_id].version == 2 and true.ended_by in ("client", "newer producer")
+        unclear = true.version == 2 and true.ended_by in ("client", "newer producer")
         assert row.ended_by in ((true.ended_by, None) if unclear and true.state == "aborted" else (true.ended_by,))
 
 
@@ -100,10 +109,10 @@ def test_without_a_coordinator(steps, versions):
 
 
 @settings(max_examples=150, deadline=None)
-@given(STEPS, VERSIONS, st.data())
-def test_logs_of_which_parts_are_gone(steps, versions, data):
+@given(STEPS, VERSIONS, VERSION_CHANGES, st.data())
+def test_logs_of_which_parts_are_gone(steps, versions, changes, data):
     """Retention, compaction and compacted coordinators tear nothing and join nothing that does not belong together."""
-    history = History(steps, versions)
+    history = History(steps, versions, changes)
     logs = {}
     for of, log in history.logs.items():
         kept = log[data.draw(st.integers(0, len(log))) :]
@@ -172,10 +181,10 @@ def test_an_open_part_that_the_coordinator_does_not_list():
 
 
 @settings(max_examples=100, deadline=None)
-@given(STEPS, VERSIONS, st.data())
-def test_another_marker_tears(steps, versions, data):
+@given(STEPS, VERSIONS, VERSION_CHANGES, st.data())
+def test_another_marker_tears(steps, versions, changes, data):
     """A marker that says the opposite is found where the coordinator, or the marker of another partition, tells."""
-    history = History(steps, versions)
+    history = History(steps, versions, changes)
     number = data.draw(st.integers(0, len(history.truth) - 1))
     true = history.truth[number]
     of = data.draw(st.sampled_from(sorted(true.parts)))
@@ -203,10 +212,10 @@ def test_another_marker_tears(steps, versions, data):
 
 
 @settings(max_examples=100, deadline=None)
-@given(STEPS, VERSIONS, st.data())
-def test_a_marker_that_is_gone(steps, versions, data):
+@given(STEPS, VERSIONS, VERSION_CHANGES, st.data())
+def test_a_marker_that_is_gone(steps, versions, changes, data):
     """The last marker of a log is cut off: where the log goes on behind a transaction that completed, it is torn."""
-    history = History(steps, versions)
+    history = History(steps, versions, changes)
     of = data.draw(st.sampled_from([one for one, log in history.logs.items() if log]))
     last = history.logs[of][-1]
     true = next(one for one in history.truth if one.parts.get(of) == last)
@@ -230,10 +239,12 @@ def test_a_marker_that_is_gone(steps, versions, data):
 
 
 @settings(max_examples=150, deadline=None)
-@given(STEPS, VERSIONS, st.lists(st.integers(-20, 20), min_size=len(PARTITIONS), max_size=len(PARTITIONS)))
-def test_clocks_that_differ_tear_nothing(steps, versions, ahead_ms):
+@given(
+    STEPS, VERSIONS, VERSION_CHANGES, st.lists(st.integers(-20, 20), min_size=len(PARTITIONS), max_size=len(PARTITIONS))
+)
+def test_clocks_that_differ_tear_nothing(steps, versions, changes, ahead_ms):
     """The time of a marker is that of the partition's leader, the time of a decision that of the coordinator."""
-    history = History(steps, versions)
+    history = History(steps, versions, changes)
     logs = {
         of: [changed(part, marker_timestamp=part.marker_timestamp + ms) for part in history.logs[of]]
         for of, ms in zip(PARTITIONS, ahead_ms, strict=True)
@@ -370,6 +381,24 @@ def test_markers_that_are_written_twice():
     prepared = StateRecord("tx", PREPARE_COMMIT, 1, 1, 1, 2, frozenset([first]), 15, 9, 1000, 16)
     (row,) = transactions_of(opposite, [prepared])
     assert row.state == "torn"
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("is_cleaned", [False, True])
+def test_markers_of_version_1_that_are_written_twice(count: int, is_cleaned: bool):
+    """The first one ends the records: those that follow, before the transaction is complete, end nothing."""
+    history = History([(0, frozenset([0, 1]), "commit")] * 3, (0, 0))
+    first = PARTITIONS[0]
+    log = []
+    for part in history.logs[first]:
+        again = without_data(changed(part, marker_offset=part.marker_offset + 100))
+        log += [without_data(part) if is_cleaned else part, *[again] * count]
+    rows = transactions_of(history.logs | {first: log}, history.records, whole=PARTITIONS)
+    assert {held(row) for row in rows} == {
+        frozenset((of, -1 if is_cleaned and of == first else at, marker) for of, at, marker in true_parts(true))
+        for true in history.truth
+    }
+    assert {row.state for row in rows} == {"committed"}
 
 
 STRETCHES = st.lists(
@@ -538,3 +567,129 @@ def test_a_client_of_version_1_that_was_ended_as_by_version_2(is_decided: bool):
         (1, "tx", "marker_epoch", "aborted", 2),
         (2, "tx", "transaction_state", "committed" if is_decided else None, 2),
     ]
+
+
+class Lowered:
+    """Logs after transaction.version was lowered: a commit of version 2, and later transactions at its marker's epoch.
+
+    Attributes
+    ----------
+    logs : dict of TopicPartition to list of Part
+    records : list of StateRecord
+    """
+
+    def __init__(self, *later: str, first: str = "commit") -> None:
+        steps = [(0, frozenset([0, 1, 2]), end) for end in (first, *later)]
+        history = History(steps, (2, 2), {1: 0})
+        self.truth, self.logs = history.truth, dict(history.logs)
+        self.records = [one for one in history.records if one.transactional_id == "tx-0"]
+
+    def clean(self, number: int) -> None:
+        """Remove the data of a partition; its markers stay."""
+        of = PARTITIONS[number]
+        self.logs[of] = [without_data(part) for part in self.logs[of]]
+
+    def compact(self, transaction: int) -> None:
+        """Remove the records of the coordinator up to the last Ongoing of a transaction."""
+        decisions = [number for number, one in enumerate(self.records) if one.status in (PREPARE_COMMIT, PREPARE_ABORT)]
+        self.records = self.records[decisions[transaction] :]
+
+    def rows(self) -> list[Transaction]:
+        return transactions_of(self.logs, self.records)
+
+    def states(self) -> list[tuple[str, int, str | None]]:
+        """Return state, number of parts with something, and transactional id of each transaction."""
+        return [(row.state, len(held(row)), row.transactional_id) for row in self.rows()]
+
+
+@pytest.mark.parametrize("cleaned", [(), (2,), (1, 2), (0, 1, 2)])
+def test_version_1_has_the_last_epoch_of_version_2(cleaned: tuple[int, ...]):
+    """Of the markers of one epoch the time says which are whose, where the data is gone."""
+    lowered = Lowered("abort", "commit")
+    for number in cleaned:
+        lowered.clean(number)
+    assert lowered.states() == [("committed", 3, "tx-0"), ("aborted", 3, "tx-0"), ("committed", 3, "tx-0")]
+
+
+def test_a_coordinator_that_was_copied_before_version_1():
+    """A marker that keeps the epoch of its data shows that another one, without data, may be of version 1 as well."""
+    lowered = Lowered("abort")
+    lowered.clean(2)
+    completed = [number for number, one in enumerate(lowered.records) if one.status == COMPLETE_COMMIT]
+    lowered.records = lowered.records[: completed[0] + 1]
+    states = lowered.states()
+    assert states[0] == ("committed", 3, "tx-0")
+    assert {state for state, *_ in states[1:]} == {"aborted"}
+
+
+def test_a_marker_is_not_of_a_transaction_that_another_one_followed():
+    """The record that the first one is complete is lost, and so is its marker; the last one is not known."""
+    steps = [(0, frozenset([0, 1]), "commit"), (0, frozenset([0]), "commit"), (0, frozenset([1]), "abort")]
+    history = History(steps, (0, 0))
+    first, second = PARTITIONS[:2]
+    decisions = [one for one in history.records if one.status in (PREPARE_COMMIT, COMPLETE_COMMIT)]
+    records = [decisions[0], *(one for one in history.records if one.start == decisions[2].start)]
+    rows = transactions_of({first: history.logs[first], second: history.logs[second][1:]}, records)
+    assert [(row.state, row.identified_by) for row in rows if len(held(row)) and row.parts[0].of == second] == [
+        ("aborted", "partition")
+    ]
+    assert "torn" not in {row.state for row in rows}
+
+
+@pytest.mark.parametrize("first", ["commit", "abort"])
+def test_the_first_record_that_is_left_is_of_version_1(first: str):
+    """It seems to be of a fence, which raises epochs as version 2 does; but the markers are older."""
+    lowered = Lowered("abort", first=first)
+    lowered.compact(1)
+    (raised, later) = lowered.rows()
+    assert (raised.transactional_id, len(held(raised))) == (None, 3)
+    assert (later.transactional_id, later.state, len(held(later))) == ("tx-0", "aborted", 3)
+
+
+def test_the_first_record_that_is_left_is_of_a_fence():
+    history = History([(0, frozenset([0, 1]), "fence")], (0, 0))
+    records = [one for one in history.records if one.status != ONGOING and one.transactional_id == "tx-0"]
+    (row,) = transactions_of(history.logs, records[1:])
+    assert (row.transactional_id, row.identified_by, len(held(row))) == ("tx-0", "marker_epoch", 2)
+
+
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_a_marker_without_data_that_says_the_opposite(goes_on: bool):
+    """Without a coordinator it may be of version 1, unless a commit has raised the epoch again."""
+    first, second = PARTITIONS[:2]
+    part = Part(first, 1, 0, 1, "committed", 0, 0, 1, 1, 10, 20)
+    marker = without_data(changed(part, of=second, state="aborted"))
+    later = [Part(first, 1, 1, 2, "committed", 2, 2, 3, 1, 30, 40)] if goes_on else []
+    rows = transactions_of({first: [part, *later], second: [marker]}, [])
+    states = [row.state for row in rows if row.producer_epoch == 1]
+    assert states == (["torn"] if goes_on else ["committed", "aborted"])
+
+
+def test_an_abort_that_keeps_its_epoch_before_version_1_is_no_administrators():
+    """It may be of version 1 as well: what a later transaction of version 1 shows."""
+    lowered = Lowered("restart", "commit")
+    lowered.records = lowered.records[-3:]  # of the last one
+    rows = lowered.rows()
+    assert [(row.state, len(held(row)), row.ended_by) for row in rows] == [
+        ("committed", 3, "client"),
+        *[("aborted", 1, None)] * 3,
+        ("committed", 3, "client"),
+    ]
+
+
+def test_an_abort_that_is_older_than_a_transaction_is_not_an_administrators_of_it():
+    """Version 2, then 1, then 2 again: the abort of version 1 and the commit after it have data of one epoch."""
+    history = History([(0, frozenset([0, 1, 2]), end) for end in ("commit", "abort", "commit")], (2, 2), {1: 0, 2: 2})
+    begin = max(number for number, one in enumerate(history.records) if one.status == EMPTY)
+    last = [one for one in history.records[begin + 1 :] if one.start == history.records[-1].start]
+    rows = transactions_of(history.logs, last)
+    assert [(row.state, len(held(row))) for row in rows] == [("committed", 3), *[("aborted", 1)] * 3, ("committed", 3)]
+
+
+def test_a_marker_that_keeps_the_epoch_of_its_data_is_not_of_version_2():
+    """A leader's clock is behind: the marker of version 1 has the time of the transaction before it."""
+    first, second = PARTITIONS[:2]
+    lowered = Lowered("abort")
+    raised, kept = lowered.logs[second]
+    lowered.logs = {first: lowered.logs[first], second: [changed(kept, marker_timestamp=raised.marker_timestamp)]}
+    assert "torn" not in {row.state for row in lowered.rows()}

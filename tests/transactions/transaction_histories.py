@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
@@ -22,13 +22,15 @@ from kraftlog.transactions.transaction import (
 PARTITIONS = [TopicPartition("t", number) for number in range(3)]
 TIMEOUT_MS = 1000
 Step = tuple[int, frozenset[int], str]
-"""Producer, the partitions that it writes to, and how its transaction ends."""
+"""Producer, the partitions that it writes to, and how its transaction ends; "restart" is an abort, and a new client."""
+VERSION_CHANGES = st.dictionaries(st.integers(0, 7), st.sampled_from([0, 2]), max_size=2)
+"""The transaction version of both producers from a step on."""
 
 STEPS = st.lists(
     st.tuples(
         st.integers(0, 1),
         st.frozensets(st.integers(0, len(PARTITIONS) - 1), min_size=1),
-        st.sampled_from(["commit", "commit", "abort", "timeout", "fence"]),
+        st.sampled_from(["commit", "commit", "abort", "restart", "timeout", "fence"]),
     ),
     min_size=1,
     max_size=8,
@@ -44,6 +46,7 @@ class TrueTransaction:
     marker_epoch: int
     ended_by: str
     state: str
+    version: int
     parts: dict[TopicPartition, Part] = field(default_factory=dict)
 
 
@@ -66,9 +69,13 @@ class History:
     steps : list of Step
     versions : (int, int)
         The transaction version of each producer.
+    version_changes : mapping of int to int, optional
+        By step.
     """
 
-    def __init__(self, steps: list[Step], versions: tuple[int, int]) -> None:
+    def __init__(
+        self, steps: list[Step], versions: tuple[int, int], version_changes: Mapping[int, int] | None = None
+    ) -> None:
         self.now = 1_000_000
         self.logs: dict[TopicPartition, list[Part]] = {of: [] for of in PARTITIONS}
         self.ends = dict.fromkeys(PARTITIONS, 0)
@@ -77,7 +84,9 @@ class History:
         self.producers = [_Producer(number, version) for number, version in enumerate(versions)]
         for producer in self.producers:
             self._record(producer, EMPTY)
-        for number, partitions, end in steps:
+        for at, (number, partitions, end) in enumerate(steps):
+            for producer in self.producers:
+                producer.version = (version_changes or {}).get(at, producer.version)
             self._run(self.producers[number], sorted(PARTITIONS[one] for one in partitions), end)
 
     def _tick(self, milliseconds: int = 1) -> int:
@@ -126,8 +135,8 @@ class History:
         self._record(producer, PREPARE_COMMIT if is_commit else PREPARE_ABORT, start=start, of=partitions)
         completes_at = self._tick()  # Kafka takes this time before it sends the markers
         state = "committed" if is_commit else "aborted"
-        ended_by = {"commit": "client", "abort": "client", "fence": "newer producer"}.get(end, end)
-        true = TrueTransaction(producer.name, producer.number, producer.epoch, ended_by, state)
+        ended_by = {"timeout": "timeout", "fence": "newer producer"}.get(end, "client")
+        true = TrueTransaction(producer.name, producer.number, producer.epoch, ended_by, state, producer.version)
         for of in partitions:
             first, began = firsts[of]
             marker = self._offset(of), self._tick()
@@ -139,7 +148,7 @@ class History:
         status = COMPLETE_COMMIT if is_commit else COMPLETE_ABORT
         self._record(producer, status, start=start, last_update=completes_at)
         self.truth.append(true)
-        if is_fence:
+        if is_fence or end == "restart":
             producer.epoch += 1
             self._record(producer, EMPTY)
 

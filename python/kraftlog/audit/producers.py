@@ -17,6 +17,7 @@ from kraftlog.layout.segment import Segment
 from kraftlog.read.segment_reader import segment_file, segment_headers
 from kraftlog.topics import TopicPartition
 from kraftlog.transactions import sequences
+from kraftlog.transactions.sequences import OddBatch
 from kraftlog.transactions.transaction import (
     ABORTED,
     CLOCKS_DIFFER_MS,
@@ -113,7 +114,8 @@ def epoch_findings(evidence: Evidence) -> Iterator[Finding]:
             continue
         parts = evidence.producer_logs.parts.get(log.of)
         holding = None if parts is None else parts.holding(odd.producer_id, odd.base_offset)
-        if holding is None or (*log.of, holding[0].first_offset) not in explained:
+        is_explained = holding is not None and (*log.of, holding[0].first_offset) in explained
+        if not is_explained and not _is_of_next(odd, holding):
             odd_offsets[log.of, odd.producer_id].append(odd.base_offset)
             yield _finding(evidence, PRODUCER_EPOCH_BACK, log, odd.base_offset, odd.what)
     for one in evidence.producer_logs.transactions:
@@ -127,6 +129,14 @@ def epoch_findings(evidence: Evidence) -> Iterator[Finding]:
                 known = f"{what} {one.known.transactional_id} that has epoch {one.known.data_epoch}"
                 log = evidence.producer_logs.logs[part.of]
                 yield _finding(evidence, PRODUCER_EPOCH_BACK, log, part.first_offset, known)
+
+
+def _is_of_next(odd: OddBatch, holding: tuple[Part, Transaction] | None) -> bool:
+    """Whether a batch is of a later transaction: the coordinator ended this one, and its marker is lost."""
+    if holding is None or not odd.is_later:
+        return False
+    part, transaction = holding
+    return not part.has_ended and transaction.known is not None and transaction.known.decision is not None
 
 
 def _has_other_epoch(one: Transaction, part: Part) -> bool:

@@ -160,7 +160,7 @@ def markers_without_decision(evidence: Evidence) -> Iterator[Finding]:
                 what = f"{_name(one)}: a marker of epoch {part.marker_epoch} that {why}"
                 yield _finding(evidence, code, part, part.first_offset, what)
                 continue
-            same = [each for each in those if _may_end(each, part)]
+            same = [each for each in those if each.may_end(part)]
             is_behind = greatest_epochs[one.producer_id] > part.marker_epoch
             is_behind |= last_known[one.producer_id, part.of] > part.marker_offset
             goes_on = is_behind or goes_on_until > part.marker_timestamp + CLOCKS_DIFFER_MS
@@ -185,8 +185,11 @@ def _ended_by_other(
     of_epoch : sequence of CoordinatorTransaction
         Those whose markers have the epoch of this one.
     """
-    later = [each for each in of_epoch if each.data_epoch is not None and each.data_epoch > part.data_epoch]
-    if not any(each.may_have(part.of) and each.decision == part.state for each in later) or _is_late(evidence, part):
+    those = [each for each in of_epoch if each.may_have(part.of) and each.decision == part.state]
+    if any(each.data_epoch == part.data_epoch for each in those):
+        return None  # its own, though a later transaction of version 1 has the same epoch
+    is_later = any(each.data_epoch is not None and each.data_epoch > part.data_epoch for each in those)
+    if not is_later or _is_late(evidence, part):
         return None
     for own in evidence.coordinator_transactions:
         is_own = (own.producer_id, own.data_epoch) == (part.producer_id, part.data_epoch) and own.may_have(part.of)
@@ -212,14 +215,6 @@ def _is_late(evidence: Evidence, part: Part) -> bool:
         and one.first_offset < part.first_offset
         for one, _ in evidence.producer_logs.parts[part.of].parts
     )
-
-
-def _may_end(of_coordinator: CoordinatorTransaction, part: Part) -> bool:
-    """Return whether a transaction can have a marker: its epoch is that of the data, or the coordinator raised it."""
-    if of_coordinator.data_epoch is None or part.data_epoch == NONE:
-        return True
-    has_raised = of_coordinator.data_epoch < of_coordinator.epoch
-    return has_raised == (part.data_epoch != part.marker_epoch)
 
 
 def _last_known_markers(transactions: Iterable[Transaction]) -> Mapping[tuple[int, TopicPartition], int]:

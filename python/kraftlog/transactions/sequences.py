@@ -64,6 +64,8 @@ class OddBatch(NamedTuple):
         Whether it is in a transaction that began before it.
     repeats : bool
         Whether its sequence is one that the producer has used in the same epoch.
+    is_later : bool
+        Whether its epoch is later than that of the transaction.
     """
 
     error: str
@@ -74,6 +76,7 @@ class OddBatch(NamedTuple):
     is_marker: bool = False
     is_open: bool = False
     repeats: bool = False
+    is_later: bool = False
 
 
 class SequenceCheck:
@@ -202,7 +205,8 @@ def _interleaved(rows: _Rows, before: npt.NDArray[np.intp], wrong: npt.NDArray[n
             yield _odd(row, NOT_TRANSACTIONAL, f"a batch that is not transactional, {inside}", is_open=True)
         else:
             what = f"{_kind(row)} of epoch {row['epoch']}, not {last['epoch']}, {inside}"
-            yield _odd(row, BAD_PRODUCER_EPOCH, what, is_open=True)
+            odd = _odd(row, BAD_PRODUCER_EPOCH, what, is_open=True)
+            yield odd._replace(is_later=bool(row["epoch"] > last["epoch"]))
 
 
 def _decreasing(rows: _Rows, before: npt.NDArray[np.intp], chosen: npt.NDArray[np.bool_]) -> Iterator[OddBatch]:

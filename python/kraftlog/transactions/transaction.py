@@ -4,7 +4,8 @@ A partition knows its own part: batches of a producer up to a marker. Parts of o
 of their markers where that epoch is new for each transaction: transaction version 2 (KIP-890) raises it at each end,
 and so does the coordinator of any version when it fences a producer. Where epochs stay, or one ends several stretches
 of data in one partition, the records of ``__transaction_state`` say which partitions a transaction has and when it was
-decided. Without them each part stands alone.
+decided. Without them each part stands alone. Where transaction.version was lowered, the last epoch that was raised is
+also that of the transactions after it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import zip_longest
 from typing import NamedTuple
 
 from kraftlog.topics import TopicPartition
@@ -171,6 +171,12 @@ class CoordinatorTransaction:
     def may_have(self, of: TopicPartition) -> bool:
         """Whether a partition can be one of the transaction."""
         return self.partitions is None or of in self.partitions
+
+    def may_end(self, part: Part) -> bool:
+        """Whether a marker can be its own: its epoch is that of the data, or the coordinator raised it."""
+        if self.data_epoch is None or part.data_epoch == NONE:
+            return True
+        return (self.data_epoch < self.epoch) == (part.data_epoch != part.marker_epoch)
 
 
 class CoordinatorLog:
@@ -410,14 +416,17 @@ class _Join:
         self._marker_epochs: dict[int, int] = {}  # by the epoch of the data
         self._waiting: dict[int, dict[TopicPartition, list[Part]]] = defaultdict(lambda: defaultdict(list))
         self._unpaired: set[tuple[int, TopicPartition]] = set()
+        self._raised_epochs = {part.data_epoch for part in parts if _is_raised(part) and part.state == COMMITTED}
+        self._raises_from = min((*self._raised_epochs, *_epochs_of_version_2(of_coordinator)), default=None)
         self._repeated = _epochs_that_repeat(parts, _is_raised)
         self._unraised_epochs = _epochs_that_repeat(parts, _keeps_epoch)
         self._unraised_epochs |= {part.marker_epoch for part in parts if _keeps_epoch(part) and part.state == COMMITTED}
         rest = [part for part in parts if not self._take_raised(part)]
-        self._raises_from = self._first_raised(parts, of_coordinator)
-        ends = [_latest_marker(one, following) for one, following in zip_longest(of_coordinator, of_coordinator[1:])]
-        sequenced = [pair for pair in zip(of_coordinator, ends, strict=True) if not self._take_known(pair[0])]
-        rest = self._take_sequenced(sequenced, rest)
+        sequenced = [one for one in of_coordinator if not self._take_known(one)]
+        self._unraised_epochs |= {one.epoch for one in sequenced if not one.raises_epoch}
+        self._shared_epochs = self._repeated | self._unraised_epochs
+        self._shared_epochs |= {part.marker_epoch for part in parts if _keeps_epoch(part)}
+        rest = self._take_sequenced(of_coordinator, rest)
         for part in rest:
             self._take_other(part)
 
@@ -446,20 +455,9 @@ class _Join:
         self._marker_epochs.setdefault(part.data_epoch, part.marker_epoch)
         return True
 
-    @staticmethod
-    def _first_raised(parts: Sequence[Part], of_coordinator: Sequence[CoordinatorTransaction]) -> int | None:
-        """Return the epoch of data from which on each end raises it; only version 2 does so at a COMMIT."""
-        epochs = [part.data_epoch for part in parts if part.state == COMMITTED and _is_raised(part)]
-        epochs += [
-            one.epoch - 1 if one.data_epoch is None else one.data_epoch
-            for one in of_coordinator
-            if one.version >= RAISES_EPOCHS
-        ]
-        return min(epochs, default=None)
-
     def _take_known(self, one: CoordinatorTransaction) -> bool:
         """Take a transaction of the coordinator whose epoch says which markers are its own."""
-        is_fence = one.decision == ABORTED and one.data_epoch is None and one.epoch in self._by_epoch
+        is_fence = one.data_epoch is None and one.decision == ABORTED and self._has_raised(one)
         if not (one.raises_epoch or is_fence) or one.epoch in self._repeated:
             return False
         transaction = self._of_epoch(one.epoch)
@@ -470,32 +468,41 @@ class _Join:
             self._marker_epochs.setdefault(one.data_epoch, one.epoch)
         return True
 
-    def _take_sequenced(
-        self, of_coordinator: Sequence[tuple[CoordinatorTransaction, int]], parts: list[Part]
-    ) -> list[Part]:
+    def _has_raised(self, one: CoordinatorTransaction) -> bool:
+        """Whether it has markers that raised the epoch; those of an earlier transaction are older."""
+        raised = self._by_epoch.get(one.epoch)
+        return raised is not None and any(part.marker_timestamp >= one.start for part in raised.parts)
+
+    def _take_sequenced(self, of_coordinator: Sequence[CoordinatorTransaction], parts: list[Part]) -> list[Part]:
         """Join parts by the records of the coordinator, from the last one back; return those that are left.
 
-        Epochs do not tell, as several transactions have the same. A marker is written between the decision of its
-        transaction and the record that all markers are written. Logs are aligned from their ends since the beginning
-        of each may have been deleted. The marker has the time of another broker than the records.
+        Epochs do not tell, as several transactions have the same: those of version 1, and before them the one of
+        version 2 that raised the epoch. A marker is written between the decision of its transaction and the record that
+        all markers are written. Logs are aligned from their ends since the beginning of each may have been deleted. The
+        marker has the time of another broker than the records.
         """
         rest = []
         for part in parts:
             epoch = part.marker_epoch
-            is_own = epoch in self._by_epoch and epoch not in self._unraised_epochs
+            is_own = epoch in self._by_epoch and epoch not in self._shared_epochs
             is_marker = part.has_ended and part.data_epoch == NONE
             if epoch in self._repeated or _keeps_epoch(part) or (is_marker and not is_own):
                 self._waiting[epoch][part.of].append(part)
             else:
                 rest.append(part)
         those: dict[int, list[tuple[Transaction, int]]] = defaultdict(list)
-        for one, latest in reversed(of_coordinator):
-            transaction = Transaction(self._producer_id, one.epoch, TRANSACTION_STATE, known=one)
-            self._by_state.append(transaction)
-            those[one.epoch].append((transaction, latest))
+        following: CoordinatorTransaction | None = None
+        for one in reversed(of_coordinator):
+            transaction = self._by_epoch.get(one.epoch)
+            if transaction is None or transaction.known is not one:
+                transaction = Transaction(self._producer_id, one.epoch, TRANSACTION_STATE, known=one)
+                self._by_state.append(transaction)
+            those[one.epoch].append((transaction, _latest_marker(one, following)))
+            following = one
         for epoch, stacks in self._waiting.items():
             for of, stack in stacks.items():
-                pairing = _pairing([one for one in those[epoch] if _known_of(one[0]).may_have(of)], stack)
+                may_have = (one for one in those[epoch] if _known_of(one[0]).may_have(of))
+                pairing = _pairing([one for one in may_have if not _states(one[0], of)], stack)
                 for transaction, part in pairing.pairs:
                     transaction.parts.append(part)
                 rest += pairing.left
@@ -526,11 +533,11 @@ class _Join:
         following = self._marker_epochs.get(part.data_epoch)
         of_coordinator = None if following is None else self._of_epoch(following).known
         if part.has_ended:
-            # at the first epoch of version 2 a marker may be of a transaction before it: one of an administrator is not
-            is_later = of_coordinator is not None and part.marker_timestamp >= of_coordinator.start
-            is_administrators = (
-                since is not None and epoch >= since + (not is_later) and epoch not in self._unraised_epochs
-            )
+            # a marker may be of a transaction of version 1, before those of version 2 or after them
+            if of_coordinator is None:
+                is_administrators = since is not None and epoch > max((since, *self._unraised_epochs))
+            else:
+                is_administrators = part.marker_timestamp >= of_coordinator.start
             if epoch != part.data_epoch or not is_administrators:
                 return None
         if of_coordinator is None and (since is None or part.data_epoch < since):
@@ -543,16 +550,17 @@ class _Join:
         """Return the transaction that a marker without data is of as epochs tell; None where they do not."""
         since, epoch = self._raises_from, part.marker_epoch
         is_raised = since is not None and epoch > since
-        is_shared = epoch in self._repeated or epoch in self._unraised_epochs
-        if epoch not in self._by_epoch and (is_shared or not is_raised):
+        if epoch in self._shared_epochs or (epoch not in self._by_epoch and not is_raised):
             return None
         transaction = self._of_epoch(epoch)
-        of_coordinator, states = transaction.known, _states(transaction, part.of)
+        of_coordinator = transaction.known
         if of_coordinator is None:
             # a partition has one marker of a transaction, or the same again: another ended what is gone
-            is_own = epoch not in self._unraised_epochs and states <= {part.state}
+            is_own = _states(transaction, part.of) <= {part.state}
+            # one that says the opposite may be of version 1, unless the next transaction is of version 2
+            is_own &= transaction.decision in (None, part.state) or epoch in self._raised_epochs
         else:
-            is_own = of_coordinator.may_have(part.of) and not (epoch in self._unraised_epochs and states)
+            is_own = of_coordinator.may_have(part.of)
         return transaction if is_own else None
 
     def _sequenced_with(self, part: Part) -> Transaction | None:
@@ -571,6 +579,13 @@ class _Join:
             is_free = of_coordinator.partitions is not None and not is_later and not _states(transaction, part.of)
             return transaction if is_free else None
         return None
+
+
+def _epochs_of_version_2(of_coordinator: Sequence[CoordinatorTransaction]) -> Iterator[int]:
+    """Return the epochs of data that the coordinator raised, or will raise."""
+    for one in of_coordinator:
+        if one.version >= RAISES_EPOCHS:
+            yield one.epoch - 1 if one.data_epoch is None else one.data_epoch
 
 
 def _is_raised(part: Part) -> bool:
@@ -640,10 +655,17 @@ def _paired(those: list[tuple[Transaction, int]], stack: Sequence[Part], ahead_m
         while not one.is_complete and at > 1 and stack[at - 2].marker_timestamp >= earliest:
             at -= 1
             unpaired.append(stack[at])
-        if at and stack[at - 1].marker_timestamp >= earliest:
+        while at > 1 and stack[at - 2].marker_timestamp >= earliest and _is_again(stack[at - 1], stack[at - 2]):
+            at -= 1
+        if at and stack[at - 1].marker_timestamp >= earliest and one.may_end(stack[at - 1]):
             at -= 1
             pairs.append((transaction, stack[at]))
     return _Pairing(pairs, unpaired, at)
+
+
+def _is_again(marker: Part, before: Part) -> bool:
+    """Whether a marker of the same transaction is that of the part before it, which a coordinator wrote again."""
+    return marker.data_epoch == NONE and marker.state == before.state
 
 
 def _begin_of(those: Sequence[tuple[Transaction, int]]) -> int:
