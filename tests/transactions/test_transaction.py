@@ -401,6 +401,25 @@ def test_markers_of_version_1_that_are_written_twice(count: int, is_cleaned: boo
     assert {row.state for row in rows} == {"committed"}
 
 
+def test_a_second_marker_that_says_the_opposite_tears_a_transaction_of_version_1():
+    history = History([(0, frozenset([0]), "commit")], (0, 0))
+    first = PARTITIONS[0]
+    (part,) = history.logs[first]
+    again = without_data(changed(part, state="aborted", marker_offset=part.marker_offset + 1))
+    (row,) = (row for row in transactions_of({first: [part, again]}, history.records) if row.state == "torn")
+    assert row.contradiction()[1].endswith(f"found ABORT at offset {again.marker_offset}")
+
+
+def test_records_before_a_marker_are_those_of_one_transaction():
+    """Two markers have the time of one transaction, as clocks differ: those with records are not written twice."""
+    history = History([(0, frozenset([0]), "commit")] * 2, (0, 0))
+    first = PARTITIONS[0]
+    one, other = history.logs[first]
+    log = [changed(one, marker_timestamp=other.marker_timestamp), other]
+    last = [record for record in history.records if record.start == history.records[-1].start]
+    assert {held(row) for row in transactions_of({first: log}, last)} == {true_parts(true) for true in history.truth}
+
+
 STRETCHES = st.lists(
     st.tuples(
         st.sampled_from(["raised", "kept", "marker"]), st.sampled_from(["committed", "aborted"]), st.integers(0, 2)
