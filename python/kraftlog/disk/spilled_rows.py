@@ -88,6 +88,6 @@ class SpilledRows:
         first = int(self._extents[-1][-1]) if self._extents else 0
         self._extents.append(first + np.searchsorted(buckets[order], np.arange(self.buckets_count + 1)))
         self._file.seek(first * self._dtype.itemsize)
-        self._file.write(np.ascontiguousarray(rows[order]).data)
+        self._file.write(rows.take(order).data)  # of rows much faster than an index
         self._file.flush()
         self._waiting, self._waiting_count = [], 0
