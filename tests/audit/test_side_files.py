@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shutil
+import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from small_cluster import SmallCluster
 
 import kraftlog
 from golden_files import GOLDEN
@@ -21,6 +23,7 @@ from kraftlog.audit.side_files import (
     missing_replicas,
     side_files,
 )
+from kraftlog.check.partitions import side_file_faults
 from kraftlog.layout.tier.remote_tier import RemoteTier
 from stopped_broker import evidence_of
 
@@ -148,6 +151,28 @@ def test_a_checkpoint_after_the_end_of_the_log(log: Path, name: str, code: str) 
     assert audit(log) == [(code, "trimmed-0", 88)]
     (log / CLEAN).unlink()  # of a broker that runs, or was killed, the checkpoint may be of a later moment
     assert audit(log) == []
+
+
+@pytest.mark.parametrize(
+    ("is_alone", "last_stable_offset", "is_legal"),
+    [(True, 2, True), (True, 3, True), (True, 1, False), (True, 4, False), (False, 0, True), (False, 3, False)],
+)
+def test_the_last_stable_offset_in_an_entry_of_a_follower(
+    tmp_path: Path, is_alone: bool, last_stable_offset: int, is_legal: bool
+) -> None:
+    """It appends several batches at once, and takes a transaction that begins after a marker for one that was open."""
+    cluster = SmallCluster(tmp_path)
+    if not is_alone:
+        cluster.data("t-0", 2, 0)
+    first = cluster.data("t-0", 1, 0)
+    marker = cluster.marker("t-0", 1, 1, "ABORT")
+    if is_alone:
+        cluster.data("t-0")
+    cluster.data("t-0", 3, 0)
+    folder = cluster.write() / "t-0"
+    (folder / f"{0:020d}.txnindex").write_bytes(struct.pack(">hqqqq", 0, 1, first, marker, last_stable_offset))
+    faults = side_file_faults(kraftlog.open(folder).found.segments)
+    assert [fault.error for fault in faults] == ([] if is_legal else ["txnindex_mismatch"] * 2)
 
 
 def test_a_log_ends_where_its_empty_last_segment_begins(log: Path) -> None:
