@@ -24,8 +24,8 @@ from growing_log import PLAIN, GrowingPartition
 from kraftlog.backup import stored_segment
 from kraftlog.backup.backup_folder import RepositoryLockedError
 from kraftlog.disk.backup_path import BackupPath
-from kraftlog.disk.disk import use_disk
-from kraftlog.layout.discover import discover
+from kraftlog.disk.disk import Disk, use_disk
+from kraftlog.layout.discover import Discovery, discover
 from kraftlog.log_store.group_offsets import OffsetAndMetadata
 from kraftlog.topics import CLUSTER_METADATA, TopicPartition
 from kraftlog.transactions.cut import Cut
@@ -561,8 +561,11 @@ def test_an_object_store(repository: kraftlog.Repository, tmp_path: Path):
         done = remote.prune(keep=1)  # another process builds on the first one
         assert (done.backups, len(remote.names())) == ([], 2)
         store.delete("a/nightly/running/other.json")
+        store.write("a/nightly/partitions/orders-0/unneeded.log", b"0")
+        store.forget()
         done = remote.prune(keep=1)
         assert (len(done.backups), done.objects, remote.names()) == (1, 0, [last.name])  # objects are young
+        assert not any("partitions/" in key and method == "HEAD" for method, key, _ in store.requests)
         store.write(f"a/nightly/{remote.files(last.name)['objects'].to_pylist()[0][0]['name']}", b"short")
         assert [one.error for one in remote.verify()] == ["wrong_size"]
 
@@ -591,6 +594,25 @@ def test_a_transaction_that_is_open_while_a_topic_is_created(tmp_path: Path, rep
     assert [manifest.ends[TopicPartition("orders", number)] for number in range(2)] == [1, 1]
 
 
+def test_a_transaction_stays_open_in_partitions_that_are_unchanged(tmp_path: Path, repository: kraftlog.Repository):
+    """The next backup needs their batches from the transaction's first on, also if one before it found nothing new."""
+    with kraftlog.LogStore(tmp_path / "log") as store:
+        store.create_topic("orders", 2)
+        store.create_topic("payments")
+        producer, other = store.producer("tx"), store.producer()
+        producer.begin_transaction()
+        for partition in range(2):
+            producer.send("orders", value="order", partition=partition)
+        producer.flush()
+        opened = {TopicPartition("orders", partition): 0 for partition in range(2)}
+        for number in range(3):
+            other.send("payments", value=str(number))
+            other.flush()
+            assert repository.backup(tmp_path / "log").open_from == opened
+        producer.commit_transaction()
+        assert repository.backup(tmp_path / "log").open_from == {}
+
+
 def test_requests_for_the_listing_of_a_repository(tmp_path: Path):
     """An answer has a thousand objects, so that a hundred thousand take some seconds at 50 ms a request."""
     log = GrowingPartition(tmp_path / "log")
@@ -607,6 +629,60 @@ def test_requests_for_the_listing_of_a_repository(tmp_path: Path):
         store.forget()
         remote.backup(tmp_path / "log")
         assert not any("partitions" in key for _, key, _ in store.requests)  # no object is listed
+
+
+def test_requests_for_a_source_in_an_object_store(tmp_path: Path):
+    """Whether a segment has changed is in the listing: a later backup requests only what is new, and topic ids."""
+
+    class Meeting(Disk):
+        """A disk that opens the files with topic ids when all of them are asked for."""
+
+        def __init__(self, count: int) -> None:
+            self.all_are_there = threading.Barrier(count, timeout=60)
+
+        def open(self, path: Any, size: int | None = None) -> Any:
+            if path.name == "partition.metadata" and path.parent.name.startswith("orders"):
+                self.all_are_there.wait()
+            return super().open(path, size)
+
+    logs = [GrowingPartition(tmp_path / "log", partition=number) for number in range(3)]
+    for log in logs:
+        for _ in range(4):
+            log.append(5)
+            log.roll()
+        log.append(5)
+    with object_store() as store:
+        source = store.put(tmp_path / "log", "log")
+        repository = kraftlog.Repository(tmp_path / "nightly", store.options)
+        repository.backup(source)
+        store.forget()
+        with use_disk(Meeting(len(logs))):
+            assert repository.backup(source).stored_size == 0
+        asked = [key.rpartition("/")[2] for _, key, _ in store.requests if "list-type" not in key]
+        assert asked.count("partition.metadata") == len(logs)
+        assert all(name == "partition.metadata" or name.endswith("-checkpoint") for name in asked)
+        logs[1].append(2)
+        changed = f"log/orders-1/{logs[1].segment.name}"
+        store.write(changed, logs[1].segment.read_bytes())
+        store.forget()
+        assert repository.backup(source).stored_size > 0
+        assert {key for _, key, _ in store.requests if key.endswith(".log")} == {changed}
+        found = kraftlog.open(newest(repository))
+        assert rows(found, LEVELS[1]).equals(rows(kraftlog.open(tmp_path / "log"), LEVELS[1]))
+
+
+def test_partitions_are_not_looked_for_among_all_others(
+    tmp_path: Path, repository: kraftlog.Repository, monkeypatch: pytest.MonkeyPatch
+):
+    """The files of one are only chosen from those of all when they are listed again."""
+    for number in range(3):
+        GrowingPartition(tmp_path / "log", partition=number).append(5)
+    asked = []
+    monkeypatch.setattr(Discovery, "narrowed", lambda *_: asked.append(1))
+    for _ in range(2):
+        repository.backup(tmp_path / "log")
+    assert asked == []
+    assert repository.verify(data=True) == []
 
 
 def test_an_object_store_that_fails(tmp_path: Path):

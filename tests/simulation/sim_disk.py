@@ -450,7 +450,7 @@ class SimDisk(Disk):
 
 @lru_cache(maxsize=4096)
 def _file_entry(name: str, size: int) -> Entry:
-    return Entry(name, False, True, size)
+    return Entry(name, False, True, FileState(size))
 
 
 @lru_cache(maxsize=4096)

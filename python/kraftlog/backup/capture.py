@@ -6,9 +6,9 @@ import hashlib
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import partial
 from importlib.metadata import version
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,7 +39,7 @@ from kraftlog.layout.log_directory import LogDirectory
 from kraftlog.layout.names import PARTITION_METADATA, parse_metadata_snapshot, parse_segment_file
 from kraftlog.layout.segment import Segment
 from kraftlog.read.log_pass import Pass
-from kraftlog.read.partitions import by_partition
+from kraftlog.read.partitions import by_partition, read_topic_ids
 from kraftlog.read.segment_reader import segment_headers
 from kraftlog.tables.cut import end_cut
 from kraftlog.tables.log import Log
@@ -89,6 +89,29 @@ class _Partition:
         """The end of the stored log."""
         ends = [row["next_offset"] for row in self.rows if row["next_offset"] is not None]
         return max(ends, default=0)
+
+
+class _Listed(NamedTuple):
+    """A segment as it was listed, beside what the newest backup has.
+
+    Attributes
+    ----------
+    segment : Segment
+    path : str
+        In the list of files.
+    source : dict or None
+        As ``source_of`` returns it.
+    row : dict or None
+        Of the same file in the newest backup.
+    is_unchanged : bool
+        Whether that has all of it.
+    """
+
+    segment: Segment
+    path: str
+    source: Row | None
+    row: Row | None
+    is_unchanged: bool
 
 
 class Capture:
@@ -166,10 +189,13 @@ class Capture:
         def store(one: _Partition) -> _Partition:
             return self._store_listed(one, writer, base)
 
-        each = map(store, listed) if self._workers == 1 else in_order(store, listed, self._workers)
+        unchanged = [self._is_unchanged(one, base) for one in listed]
+        changed = [one for one, is_unchanged in zip(listed, unchanged, strict=True) if not is_unchanged]
+        stored = iter(map(store, changed) if self._workers == 1 else in_order(store, changed, self._workers))
         partitions: list[_Partition] = []
         rows: list[Row] = []
-        for one in each:
+        for before, is_unchanged in zip(listed, unchanged, strict=True):
+            one = before if is_unchanged else next(stored)
             if not one.segments:
                 notes.append(f"{one.of}: was deleted before it was stored")
                 continue
@@ -255,14 +281,33 @@ class Capture:
         at = self.log.lines.metadata_image
         return None if at is None else at.image.metadata_version
 
+    def _listed(self, one: _Partition, base: _Base) -> list[_Listed]:
+        """Return the segments of a partition beside what the newest backup has."""
+        listed = []
+        for segment in one.segments:
+            path, source = f"{one.of}/{segment.base_offset:020d}.log", source_of(segment)
+            row = base.row(path, one.topic_id, source)
+            is_unchanged = not self._checksum and _is_unchanged(row, source, segment)
+            listed.append(_Listed(segment, path, source, row, is_unchanged))
+        return listed
+
+    def _is_unchanged(self, one: _Partition, base: _Base) -> bool:
+        """Take a partition as the newest backup has it, if no file changed and the cut needs no batch of it."""
+        needed_from, listed = base.open_from(one), self._listed(one, base)
+        is_needed = needed_from is None or needed_from < base.stored_end(one)
+        if is_needed or not all(each.is_unchanged for each in listed) or not base.has_same_segments(one, listed):
+            return False
+        one.rows = base.rows_of(one)
+        return True
+
     def _store_listed(self, one: _Partition, writer: Writer, base: _Base) -> _Partition:
         """Store a partition; it is listed again if files of it were deleted or replaced before they were read."""
-        files = self._found.narrowed(lambda *of: of == one.of)
+        of = one.of
         for left in reversed(range(READINGS)):
             one = self._store(one, writer, base)
             if not left or not (one.faults or one.read.faults):
                 break
-            again = files.listed_again()
+            again = self._found.narrowed(lambda *each: each == of).listed_again()
             there = {} if again is None else {segment.path: segment for segment in again.segments}
             if again is None or not any(each.is_replaced_by(there.get(each.path)) for each in one.segments):
                 break
@@ -283,11 +328,7 @@ class Capture:
 
     def _store(self, one: _Partition, writer: Writer, base: _Base) -> _Partition:
         """Store a partition, and take the headers of its new batches for the cut."""
-        sources = [source_of(segment.path, segment.size) for segment in one.segments]
-        paths = [f"{one.of}/{segment.base_offset:020d}.log" for segment in one.segments]
-        before = [base.row(path, one.topic_id, source) for path, source in zip(paths, sources, strict=True)]
-        states = list(zip(one.segments, paths, sources, before, strict=True))
-        unchanged = [not self._checksum and _is_unchanged(row, source, segment) for segment, _, source, row in states]
+        listed = self._listed(one, base)
         observed = _Observed(self._logs, base.open_from(one))
         store = SegmentStore(
             *(writer, one.folder, base.known),
@@ -297,9 +338,9 @@ class Capture:
             is_excluded=None if self._excluded is None else self._excluded.of_topic(one.of.topic),
         )
         one.is_read = observed.is_whole
-        for (segment, path, source, row), is_same in zip(states, unchanged, strict=True):
+        for segment, path, source, row, is_unchanged in listed:
             seen = observed.begin(segment)
-            if is_same and row is not None:
+            if is_unchanged and row is not None:
                 observed.add_known(seen, row["objects"])
                 one.rows += base.rows_of_segment(path)
                 continue
@@ -316,7 +357,7 @@ class Capture:
                     self._small(one, beside, f"{one.of}/{segment.base_offset:020d}.{kind}")
         if one.of.topic == CONSUMER_OFFSETS:
             one.commits = transactional_commits(observed.segments, one.read)
-        if all(unchanged) and base.segments_of(one) == set(paths):
+        if all(each.is_unchanged for each in listed) and base.has_same_segments(one, listed):
             one.rows = base.rows_of(one)
             return one
         folder = one.segments[-1].folder
@@ -355,12 +396,13 @@ class Capture:
                 continue
             segment = Segment(folder, path.name, entry.size or 0, None, *one.of, ".checkpoint")
             stored = store.store(segment, [])
-            one.rows.append(_row(one, f"{one.of}/{path.name}", stored, segment, source_of(path, segment.size)))
+            one.rows.append(_row(one, f"{one.of}/{path.name}", stored, segment, source_of(segment)))
             one.faults += stored.faults
             one.stored_size += stored.stored_size
 
     def _directories(self, faults: list[Fault]) -> list[LogDirectory]:
-        each = dict.fromkeys(one.folder.absolute().parent for one in self._found.segments if one.topic_partition)
+        folders = dict.fromkeys(one.folder for one in self._found.segments if one.topic_partition)
+        each = dict.fromkeys(folder.absolute().parent for folder in folders)
         return [one for path in each if (one := LogDirectory.of(path, faults)) is not None]
 
     def _directory_rows(
@@ -368,13 +410,11 @@ class Capture:
     ) -> list[Row]:
         """Return the files of one log directory that stands for all of them."""
         rows: list[Row] = []
-        checkpoint = lru_cache(maxsize=None)(lambda path: _checkpoint(path, faults))
+        places = [(one.of, one.segments[-1].folder.absolute().parent) for one in partitions]
+        paths = dict.fromkeys(directory for _, directory in places)
         for name in _OF_DIRECTORY:
-            offsets: dict[TopicPartition, int] = {}
-            for one in partitions:
-                found = checkpoint(one.segments[-1].folder.absolute().parent / name)
-                if one.of in found:
-                    offsets[one.of] = found[one.of]
+            found = {directory: _checkpoint(directory / name, faults) for directory in paths}
+            offsets = {of: found[directory][of] for of, directory in places if of in found[directory]}
             if offsets:
                 lines = "".join(f"{topic} {partition} {offset}\n" for (topic, partition), offset in offsets.items())
                 rows.append(_small_row(name, f"0\n{len(offsets)}\n{lines}".encode()))
@@ -393,6 +433,7 @@ def _partitions(log: Log, notes: list[str]) -> list[_Partition]:
     """Return the partitions of a log, each with the files of its line."""
     groups = [group for group in by_partition(log.line_files(notes).segments) if not group[0].state]
     lines = {(one.topic, one.partition): one.line for one in log.lines.partitions}
+    read_topic_ids(lines.values())
     return [
         _Partition(of, lines[of].topic_id, group) for group in groups if (of := group[0].topic_partition) is not None
     ]
@@ -539,9 +580,15 @@ class _Base:
         """Return all rows of a partition."""
         return self._of.get(one.of, [])
 
-    def segments_of(self, one: _Partition) -> set[str]:
-        """Return the paths of the log files of a partition."""
-        return {row["path"] for row in self.rows_of(one) if row["path"].endswith(".log")}
+    def has_same_segments(self, one: _Partition, listed: list[_Listed]) -> bool:
+        """Whether it has the same log files of a partition."""
+        return {row["path"] for row in self.rows_of(one) if row["path"].endswith(".log")} == {
+            each.path for each in listed
+        }
+
+    def stored_end(self, one: _Partition) -> int:
+        """Return the end of its log of a partition."""
+        return 0 if self._manifest is None else self._manifest.stored_ends.get(one.of, 0)
 
     def row(self, path: str, topic_id: str | None, source: Row | None) -> Row | None:
         """Return the row of the same file; None if it is not in the backup, or another file now."""

@@ -13,6 +13,7 @@ from kraftlog.backup.backup_folder import RUNNING, BackupFolder, Writer
 from kraftlog.disk.backup_files import files_path
 from kraftlog.disk.backup_path import BACKUPS
 from kraftlog.disk.disk import disk
+from kraftlog.disk.entries import FileState
 from kraftlog.disk.remote_path import LogPath, RemotePath
 from kraftlog.layout.backups import manifest_path
 
@@ -96,7 +97,7 @@ def prune(
         now_ns = time.time_ns()
         for name, entry in sorted(repository.listing().items()):
             path = repository.object_path(name)
-            if name in needed or (isinstance(path, RemotePath) and not _is_old(path, now_ns, grace_seconds)):
+            if name in needed or (isinstance(path, RemotePath) and not _is_old(entry.state, now_ns, grace_seconds)):
                 continue
             done.objects += 1
             done.size += entry.size or 0  # of a local file it is read now
@@ -110,7 +111,7 @@ def _running(writer: Writer, grace_seconds: float) -> set[str]:
     for path in disk().matches(writer.folder.path / RUNNING, "*.json"):
         if path == writer.mark:
             continue
-        if _is_old(path, time.time_ns(), grace_seconds):
+        if _is_old(disk().state(path), time.time_ns(), grace_seconds):
             with suppress(OSError):
                 disk().remove(path)  # of a process that was killed
             continue
@@ -119,8 +120,7 @@ def _running(writer: Writer, grace_seconds: float) -> set[str]:
     return found
 
 
-def _is_old(path: LogPath, now_ns: int, grace_seconds: float) -> bool:
-    state = disk().state(path)
+def _is_old(state: FileState | None, now_ns: int, grace_seconds: float) -> bool:
     return state is None or state.modified_ns is None or now_ns - state.modified_ns >= grace_seconds * 1e9
 
 
@@ -131,7 +131,7 @@ def _remove_unlisted(repository: BackupFolder) -> None:
         stem = path.name.partition(".parquet")[0].partition(".json")[0]
         is_list = path.name == f"{stem}.parquet" and stem not in listed
         if isinstance(path, RemotePath):
-            is_list &= _is_old(path, time.time_ns(), GRACE_SECONDS)
+            is_list &= _is_old(disk().state(path), time.time_ns(), GRACE_SECONDS)
         if is_list or path.name.endswith(".unfinished"):
             _remove(path)
 

@@ -19,7 +19,6 @@ from kraftlog.codec.header_scan import HeaderScan, ends
 from kraftlog.codec.headers import Headers, last_offsets
 from kraftlog.codec.options import ReadOptions
 from kraftlog.disk.disk import ReadableFile, disk
-from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import Fault, InputError
 from kraftlog.layout.segment import Segment
 from kraftlog.read.segment_end import end_fault
@@ -392,15 +391,17 @@ def _unreadable(segment: Segment, position: int, error: OSError) -> Fault:
     return located(segment, Fault("unreadable_file", error.strerror or str(error), position or None, size))
 
 
-def source_of(path: LogPath, size: int) -> dict[str, Any] | None:
-    """Return what shows whether a file has changed, at a size from its listing; None if that cannot be told."""
-    state = disk().state(path)
+def source_of(segment: Segment) -> dict[str, Any] | None:
+    """Return what shows whether the file of a segment has changed since its listing; None if that cannot be told."""
+    path, state = segment.path, segment.listed
+    if segment.stored or state is None or state.modified_ns is None:
+        state = disk().state(path)
     if state is None:
         return None
     return {
         "path": str(path),
-        "size": size,
-        "modified_ns": state.modified_ns if state.size == size else None,
+        "size": segment.size,
+        "modified_ns": state.modified_ns if state.size == segment.size else None,
         "device": state.device,
         "inode": state.inode,
     }

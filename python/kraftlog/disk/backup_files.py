@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from kraftlog.disk.backup_key import BackupKey, opened
 from kraftlog.disk.backup_path import BACKUPS, BackupPath
-from kraftlog.disk.entries import Entry
+from kraftlog.disk.entries import Entry, FileState
 from kraftlog.disk.part_path import PartPath
 from kraftlog.disk.remote_path import LogPath, RemotePath
 
@@ -145,7 +145,7 @@ class ListedFiles:
 
     def _add(self, path: str, size: int) -> None:
         folder, _, name = path.rpartition("/")
-        entry = Entry(name, False, True, size)
+        entry = Entry(name, False, True, FileState(size))
         while name not in self._folders.setdefault(folder, {}):
             self._folders[folder][name] = entry
             if not folder:

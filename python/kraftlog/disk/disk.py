@@ -81,7 +81,7 @@ class Disk(LocalWriting):
         """Return the entry at a path; None if it is missing."""
         if isinstance(path, PartPath):
             found = self.entry(path.stored_in)
-            return None if found is None else Entry(path.name, False, found.is_file, path.size)
+            return None if found is None else Entry(path.name, False, found.is_file, FileState(path.size))
         if isinstance(path, BackupPath):
             return self._listed(path).entry(path)
         return remote_entry(path) if isinstance(path, RemotePath) else local_entry(path)

@@ -25,6 +25,7 @@ class FileState(NamedTuple):
     inode: int | None = None
 
 
+NO_FILE = FileState(0)  # of what is not a file
 _BLOCK = 512  # of st_blocks, whatever the blocks of the file system have
 
 
@@ -36,33 +37,39 @@ class Entry:
     name : str
     is_dir, is_file : bool
         Links are followed; a dangling link is neither.
-    size : int or os.DirEntry
-        In bytes, 0 if it is not a file; or the source to read it from on first use.
+    state : FileState or os.DirEntry
+        Of a file; or the source to read it from on first use.
     """
 
-    __slots__ = ("_size", "is_dir", "is_file", "name")
+    __slots__ = ("_state", "is_dir", "is_file", "name")
 
-    def __init__(self, name: str, is_dir: bool, is_file: bool, size: int | os.DirEntry[str] = 0) -> None:
+    def __init__(self, name: str, is_dir: bool, is_file: bool, state: FileState | os.DirEntry[str] = NO_FILE) -> None:
         self.name = name
         self.is_dir = is_dir
         self.is_file = is_file
-        self._size = size
+        self._state = state
 
     @property
-    def size(self) -> int | None:
-        """Bytes of a file, 0 if it is not a file; None if it vanished after the listing.
+    def state(self) -> FileState | None:
+        """What changes when the file changes, as far as the listing has it; None if it vanished after the listing.
 
         Raises
         ------
         OSError
             When the file system fails.
         """
-        if isinstance(self._size, int):
-            return self._size
+        if isinstance(self._state, FileState):
+            return self._state
         try:
-            return self._size.stat().st_size
+            return _file_state(self._state.stat())  # which the entry keeps
         except FileNotFoundError:
             return None
+
+    @property
+    def size(self) -> int | None:
+        """Bytes of a file, 0 if it is not a file; None if it vanished after the listing. Raises as ``state`` does."""
+        state = self.state
+        return None if state is None else state.size
 
     def __repr__(self) -> str:
         return f"Entry({self.name!r}, is_dir={self.is_dir}, is_file={self.is_file})"
@@ -81,7 +88,7 @@ def local_entry(path: Path) -> Entry | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     is_file = stat.S_ISREG(found.st_mode)
-    return Entry(path.name, stat.S_ISDIR(found.st_mode), is_file, found.st_size if is_file else 0)
+    return Entry(path.name, stat.S_ISDIR(found.st_mode), is_file, _file_state(found) if is_file else NO_FILE)
 
 
 def allocated_bytes(path: Path) -> int | None:
@@ -110,6 +117,10 @@ def file_state(path: Path) -> FileState | None:
         found = path.stat()
     except (FileNotFoundError, NotADirectoryError):
         return None
+    return _file_state(found)
+
+
+def _file_state(found: os.stat_result) -> FileState:
     return FileState(found.st_size, found.st_mtime_ns, found.st_dev, found.st_ino)
 
 

@@ -7,7 +7,7 @@ from threading import Lock
 from time import sleep
 from typing import TYPE_CHECKING, Any
 
-from kraftlog.disk.entries import Entry, FileState
+from kraftlog.disk.entries import NO_FILE, Entry, FileState
 from kraftlog.disk.file_systems import locate, naming, open_file
 from kraftlog.disk.in_order import READS_AT_ONCE
 from kraftlog.disk.remote_path import RemotePath
@@ -48,7 +48,7 @@ def remote_state(path: RemotePath) -> FileState | None:
     file_system, where = locate(path)
     with naming(path):
         info = file_system.get_file_info(where)
-    return FileState(info.size or 0, info.mtime_ns) if info.is_file else None
+    return _state(info) if info.is_file else None
 
 
 def remote_entries(folder: RemotePath) -> list[Entry]:
@@ -91,7 +91,11 @@ def _entry(info: Any, name: str) -> Entry | None:
     if info.type == FileType.NotFound:
         return None
     is_file = info.type == FileType.File
-    return Entry(name, info.type == FileType.Directory, is_file, info.size or 0 if is_file else 0)
+    return Entry(name, info.type == FileType.Directory, is_file, _state(info) if is_file else NO_FILE)
+
+
+def _state(info: Any) -> FileState:
+    return FileState(info.size or 0, info.mtime_ns)
 
 
 class RemoteFile:

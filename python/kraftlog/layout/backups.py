@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -117,8 +117,9 @@ class Manifest:
 
     def to_json(self) -> bytes:
         """Return the manifest as JSON that has its own checksum."""
-        rows = asdict(self)
+        rows = {each.name: getattr(self, each.name) for each in fields(self)}
         rows |= {name: _by_topic(rows[name]) for name in _OFFSETS}
+        rows |= {name: [asdict(one) for one in rows[name]] for name in ("sources", "faults")}
         content = {"format": FORMAT, "version": VERSION, **rows}
         return json.dumps({**content, "sha256": _digest(content)}, indent=1).encode()
 

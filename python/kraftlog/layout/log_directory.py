@@ -14,6 +14,7 @@ from pathlib import Path
 from kraftlog.disk.disk import disk
 from kraftlog.disk.entries import Entry
 from kraftlog.disk.remote_path import LogPath
+from kraftlog.disk.writing import FileId
 from kraftlog.errors import CorruptRecordError, Fault
 from kraftlog.layout import names
 from kraftlog.layout.checkpoints import CLEAN_SHUTDOWN, META_PROPERTIES, read_properties
@@ -149,8 +150,9 @@ def refuse_inside(target: Path, folders: Iterable[LogPath] = (), *, is_folder: b
     """
     resolved = target.resolve()
     around = [resolved, *resolved.parents] if is_folder else [resolved, resolved.parent]
+    ids = {file_id for path in around if (file_id := _file_id(path)) is not None}
     for folder in folders:
-        if isinstance(folder, Path) and folder.resolve() in around:
+        if isinstance(folder, Path) and _file_id(folder) in ids:
             raise ValueError(f"{target} lies in {folder}, which is being read; choose another folder")
     there = disk().entry(resolved)
     first = resolved if there is not None and there.is_dir else resolved.parent
@@ -158,6 +160,14 @@ def refuse_inside(target: Path, folders: Iterable[LogPath] = (), *, is_folder: b
         what = _what_it_is(above, with_partitions=is_folder)
         if what is not None:
             raise ValueError(f"{target} lies in {above.name}, {what}; choose another folder")
+
+
+def _file_id(path: Path) -> FileId | None:
+    """Return the device and inode of a file or folder, links followed; None if it is missing."""
+    try:
+        return disk().file_id(path)
+    except OSError:
+        return None
 
 
 def _what_it_is(folder: Path, *, with_partitions: bool) -> str | None:

@@ -10,7 +10,7 @@ from itertools import zip_longest
 from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.codec.headers import last_offsets
 from kraftlog.disk.disk import disk
-from kraftlog.disk.entries import Entry
+from kraftlog.disk.entries import Entry, FileState
 from kraftlog.disk.remote_path import LogPath
 from kraftlog.layout import names
 from kraftlog.layout.checkpointed_offsets import CheckpointedOffsets
@@ -178,7 +178,7 @@ class PartitionFolder:
         return self.path / name if entry is not None and entry.is_file else None
 
     def _take(self, entries: Sequence[Entry], checkpointed: CheckpointedOffsets) -> None:
-        logs: dict[tuple[int, str], tuple[str, int]] = {}
+        logs: dict[tuple[int, str], tuple[str, FileState]] = {}
         others: dict[tuple[int, str], tuple[str, ...]] = {}
         for entry in entries:
             name = entry.name
@@ -189,12 +189,15 @@ class PartitionFolder:
             base_offset, kind, state = parsed
             if kind != "log":
                 others[base_offset, state] = (*others.get((base_offset, state), ()), kind)
-            elif (size := entry.size) is not None:
-                logs[base_offset, state] = name, size
+            elif (listed := entry.state) is not None:
+                logs[base_offset, state] = name, listed
         for of in sorted(logs):
-            (base_offset, state), (name, size) = of, logs[of]
+            (base_offset, state), (name, listed) = of, logs[of]
             start, beside = 0 if state else checkpointed.log_start_offset, others.get(of, ())
-            segment = Segment(self.path, name, size, base_offset, self.topic, self.partition, state, beside, start)
+            segment = Segment(
+                *(self.path, name, listed.size, base_offset, self.topic, self.partition, state, beside, start),
+                listed=listed,
+            )
             (self.set_aside if state else self.segments).append(segment)
         if any(state == names.SWAP for _, state in logs):
             unfinished = [base_offset for base_offset, state in (*logs, *others) if state == names.CLEANED]

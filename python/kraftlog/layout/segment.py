@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from kraftlog.disk.entries import FileState
 from kraftlog.disk.remote_path import LogPath, RemotePath
 from kraftlog.layout import names
 from kraftlog.topics import TopicPartition
@@ -71,6 +72,8 @@ class Segment:
     is_cut : bool
         Whether the log was cut at its end (``kraftlog.transactions.cut``): transactions that are open there count as
         aborted, and hold no reader back.
+    listed : FileState or None
+        What the listing of its folder says of its file; None if that is not known.
     """
 
     folder: LogPath
@@ -87,6 +90,7 @@ class Segment:
     stored: tuple[tuple[str, LogPath], ...] = ()
     first_byte: int | None = None
     is_cut: bool = False
+    listed: FileState | None = field(default=None, compare=False, repr=False)
 
     @property
     def file_base_offset(self) -> int | None:

@@ -9,7 +9,8 @@ from typing import TypeVar
 
 from kraftlog.codec.headers import CONTROL_TYPES
 from kraftlog.codec.options import ReadOptions
-from kraftlog.disk.remote_path import LogPath
+from kraftlog.disk.in_order import SEGMENTS_AT_ONCE, in_order
+from kraftlog.disk.remote_path import LogPath, RemotePath
 from kraftlog.errors import CorruptRecordError, Fault
 from kraftlog.layout.checkpoints import META_PROPERTIES, read_properties
 from kraftlog.layout.names import PARTITION_METADATA, printable, transition_of
@@ -87,6 +88,9 @@ class Replica:
     @cached_property
     def topic_id(self) -> str | None:
         """From ``partition.metadata``, or the name of the folder in a remote tier; otherwise None."""
+        return self._read_topic_id()
+
+    def _read_topic_id(self) -> str | None:
         if self.kind is ReplicaKind.REMOTE:
             stored = parse_folder(folder_of(self.segments[0]))
             return None if stored is None else stored.topic_id
@@ -274,6 +278,14 @@ class Partition:
         if not heals and other.start_offset <= before:
             return f"{where} also has offsets {other.start_offset} to {before}"
         return ""
+
+
+def read_topic_ids(replicas: Iterable[Replica]) -> None:
+    """Read the topic ids of those replicas that are in an object store, several at the same time."""
+    remote = [one for one in replicas if isinstance(one.folder, RemotePath) and "topic_id" not in vars(one)]
+    each = in_order(Replica._read_topic_id, remote, SEGMENTS_AT_ONCE)  # Python 3.11 computes cached ones in turn
+    for one, topic_id in zip(remote, each, strict=True):
+        vars(one)["topic_id"] = topic_id
 
 
 def by_partition(segments: Iterable[Segment]) -> list[list[Segment]]:
