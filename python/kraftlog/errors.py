@@ -20,6 +20,7 @@ are defined where they are found, in ``kraftlog.read``:
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -259,7 +260,7 @@ class InputError(KraftlogError, OSError, kafka_error="KAFKA_STORAGE_ERROR"):
     Attributes
     ----------
     position : int
-        Position of the first unread batch, in bytes.
+        Position of the first unread batch or byte.
     """
 
     def __init__(self, error: OSError, position: int) -> None:
@@ -288,6 +289,14 @@ def _input_error(kind: type[InputError], number: int | None, text: str, filename
 
 class InvalidTransactionStateError(KraftlogError, ValueError, kafka_error="INVALID_TXN_STATE"):
     """An operation that the state of the log's transaction does not allow."""
+
+
+def distinct(faults: Iterable[Fault]) -> list[Fault]:
+    """Return faults without those that another pass over the same files found before, perhaps in fewer bytes."""
+    first: dict[tuple[object, ...], Fault] = {}
+    for one in faults:
+        first.setdefault((one.error, one.message, one.position), one)
+    return list(first.values())
 
 
 def error_from_fault(fault: Fault) -> RecordError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
 import subprocess
@@ -380,6 +381,23 @@ def test_damage_of_an_object_is_found_by_verify(tmp_path: Path, repository: kraf
     manifest.write_text(manifest.read_text().replace('"segments": 2', '"segments": 3'))
     with pytest.raises(kraftlog.CorruptRecordError, match="checksum"):
         kraftlog.open(newest(repository))
+
+
+def test_what_can_be_read_of_a_truncated_object_is_read(tmp_path: Path, repository: kraftlog.Repository):
+    """Its place in the file is behind the other objects."""
+    log = GrowingPartition(tmp_path / "log")
+    ends = []
+    for _ in range(2):
+        for _ in range(3):
+            log.append(5)
+            ends.append(log.segment.stat().st_size)
+        repository.backup(tmp_path / "log")
+    first, second = sorted((tmp_path / "nightly/partitions/orders-0").iterdir())
+    assert first.stat().st_size == ends[2]
+    os.truncate(second, ends[4] - ends[2] - 1)
+    stream = kraftlog.open(newest(repository)).records(["offset"])
+    assert stream.to_table().column("offset").to_pylist() == [*range(20)]
+    assert [(fault.error, fault.position) for fault in stream.faults] == [("unreadable_file", ends[3])]
 
 
 def test_prune_keeps_what_other_backups_need(tmp_path: Path, repository: kraftlog.Repository):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
@@ -12,7 +13,8 @@ import pytest
 import kraftlog
 from accounts import ACCOUNTS, ORDERS, counted, history, holds_nothing_back, is_whole, with_clocks_of_leaders
 from command_line import run_command
-from kraftlog.transactions.cut import CutTime, Side
+from kraftlog.topics import TopicPartition
+from kraftlog.transactions.cut import Cut, CutTime, Side
 
 TIMES = 8
 
@@ -72,6 +74,23 @@ def test_cuts_at_random_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     assert later > 1
     time = draw.randint(begin, end)
     is_extracted_whole(log, tmp_path, time)
+
+
+def test_a_file_that_is_truncated_before_it_is_cut(tmp_path: Path):
+    """It ends where the readable part does, and each table reports that."""
+    history(tmp_path / "store", Random(2))
+    folder = tmp_path / "store" / f"{ORDERS}-0"
+    log = kraftlog.open(folder)
+    whole = log.batches(["position", "base_offset"]).to_pylist()
+    end = log.partitions[0].end_offset
+    truncated = whole[len(whole) // 2]
+    os.truncate(next(folder.glob("*.log")), truncated["position"] + 80)
+    cut = log.at(Cut({TopicPartition(ORDERS, 0): end}))
+    assert cut.partitions[0].end_offset == truncated["base_offset"]
+    stream = cut.records(["offset"])
+    assert max(stream.to_table()["offset"].to_pylist()) < truncated["base_offset"]
+    assert [(fault.error, fault.position) for fault in stream.faults] == [("unreadable_file", truncated["position"])]
+    assert cut.errors(["error"]).to_pylist() == [{"error": "unreadable_file"}]
 
 
 def test_a_fault_after_the_cut_is_reported_once(tmp_path: Path):

@@ -34,15 +34,15 @@ typedef struct kr_window {
     int64_t failed_at, failed_end; /* what could not be read */
     /* A block of at least so many bytes that begins with [kept, kept + size); 0: no memory. */
     uint8_t *(*grow)(struct kr_window *w, int64_t capacity, const uint8_t *kept, int64_t size);
-    /* Puts bytes of something that is not a local file into a block. Not 0: they cannot be read. */
-    int (*fill)(struct kr_window *w, uint8_t *target, int64_t start, int64_t size);
+    /* Puts bytes of what is not a local file into a block. Returns how many: fewer if others cannot be read. */
+    int64_t (*fill)(struct kr_window *w, uint8_t *target, int64_t start, int64_t size);
     void *owner; /* of the block, for `grow` and `fill` */
 } kr_window;
 
 /* Reads up to `size` bytes, of which `least` are needed. Returns how many; less than `least` on failure. */
 static inline int64_t kr_window_read(kr_window *w, uint8_t *target, int64_t start, int64_t size, int64_t least) {
     int64_t done = 0;
-    if (w->file < 0) return w->fill(w, target, start, size) == 0 ? size : -1;
+    if (w->file < 0) return w->fill(w, target, start, size);
     while (done < size) {
         ssize_t got = pread(w->file, target + done, (size_t)(size - done), (off_t)(start + done));
         if (got < 0 && errno == EINTR) continue;

@@ -33,7 +33,7 @@ cdef extern from "input/file_window.h" nogil:
         uint8_t *block
         int64_t capacity, failed_at, failed_end
         uint8_t *(*grow)(kr_window *w, int64_t capacity, const uint8_t *kept, int64_t size)
-        int (*fill)(kr_window *w, uint8_t *target, int64_t start, int64_t size)
+        int64_t (*fill)(kr_window *w, uint8_t *target, int64_t start, int64_t size)
         void *owner
 
     int kr_window_move(kr_input *input, int64_t a, int64_t b)

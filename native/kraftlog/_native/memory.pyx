@@ -107,19 +107,19 @@ cdef uint8_t *take_staging(kr_window *w, int64_t capacity, const uint8_t *kept, 
     return w.block
 
 
-cdef int fill_window(kr_window *w, uint8_t *target, int64_t start, int64_t size) noexcept nogil:
+cdef int64_t fill_window(kr_window *w, uint8_t *target, int64_t start, int64_t size) noexcept nogil:
     with gil:
         return read_object(w, target, start, size)
 
 
-cdef int read_object(kr_window *w, uint8_t *target, int64_t start, int64_t size) noexcept:
+cdef int64_t read_object(kr_window *w, uint8_t *target, int64_t start, int64_t size) noexcept:
     cdef Input owner = <Input>w.owner
     try:
         owner.file.read_into(PyMemoryView_FromMemory(<char *>target, size, PyBUF_WRITE), start)
     except BaseException as error:  # raised again when the walk has ended
         owner.error = error
-        return -1
-    return 0
+        return min(max(getattr(error, "position", start) - start, 0), size)  # of an InputError
+    return size
 
 
 cdef kr_block_pool *shared_pool() noexcept:

@@ -46,7 +46,7 @@ from kraftlog.codec.options import ReadOptions
 from kraftlog.disk.disk import disk
 from kraftlog.disk.durable import copy_file, write_file
 from kraftlog.disk.in_order import in_order
-from kraftlog.errors import Fault, error_from_fault
+from kraftlog.errors import Fault, distinct, error_from_fault
 from kraftlog.layout.checkpoints import CLEAN_SHUTDOWN, HIGH_WATERMARKS, LOG_START_OFFSETS
 from kraftlog.layout.discover import Discovery, LogPaths, each_path
 from kraftlog.layout.segment import Segment
@@ -291,7 +291,7 @@ def restore(
     ValueError
         When there is no metadata log, the target is not empty or is inside a source, or a name is not known.
     RecordError
-        With ``strict``; and when the metadata log or the states of transactions cannot be read.
+        With ``strict``; and when the metadata log cannot be read.
     OSError
         When a step fails. Nothing is left at the target.
 
@@ -454,6 +454,7 @@ class _Restore:
             for node in self._nodes:
                 self._write_node(folder, node, image, voters)
             self.done.groups = self._groups(folder)
+            self.done.faults = distinct(self.done.faults)  # of coordinators' topics, which are read more than once
             report = json.dumps(self.done.to_dict(), indent=1) + "\n"
             write_file(folder / REPORT_FILE, report.encode())
 
@@ -502,7 +503,7 @@ class _Restore:
                 self._producer_epochs[producer_id] = max(epoch, self._producer_epochs.get(producer_id, epoch))
             if done.batches.aborted_transactions:
                 self._open_at_cut.append(done.segments)
-            self.done.faults += [fault for fault in done.batches.faults if fault not in self.done.faults]
+            self.done.faults += done.batches.faults
             self.done.notes += done.batches.notes
 
     def _with_rest(self, one: _Planned, segments: list[Segment], batches: ExtractedBatches) -> Iterator[Piece]:
@@ -514,6 +515,8 @@ class _Restore:
             yield from without_offsets(batches.pieces(), later.offsets)
             rows = transaction_rows(
                 later.states(segments, decided, batches.next_offset),
+                later.states(segments, decided, batches.next_offset, self.done.faults),
+                self._aborted_producers,
                 self._producer_epochs,
                 dict(self._at.image.feature_levels()).get("transaction.version", 0),
                 self.done.ended_transactions,

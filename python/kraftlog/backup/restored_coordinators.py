@@ -35,6 +35,7 @@ from kraftlog.codec.filtered_batch import filtered_batch
 from kraftlog.codec.header_scan import ends
 from kraftlog.codec.headers import last_offsets
 from kraftlog.codec.options import ReadOptions
+from kraftlog.errors import Fault
 from kraftlog.layout.discover import Discovery
 from kraftlog.layout.segment import Segment
 from kraftlog.log_store.group_offsets import OffsetAndMetadata, offset_records, tombstones
@@ -200,9 +201,11 @@ class LaterRecords:
             coordinator_transactions(files, read, see)
         return later
 
-    def states(self, segments: Sequence[Segment], decided: Collection[str], end_offset: int) -> list[TransactionState]:
-        """Return the last state of each transactional id before an offset, without later records."""
-        states = [one for one in transaction_states(list(segments)) if one.transactional_id not in decided]
+    def states(
+        self, segments: Sequence[Segment], decided: Collection[str], end_offset: int, faults: list[Fault]
+    ) -> list[TransactionState]:
+        """Return the last readable state of each transactional id before an offset, without later records."""
+        states = [one for one in transaction_states(list(segments), faults) if one.transactional_id not in decided]
         for records in self.before.values():
             last = [record for offset, record in records if offset < end_offset][-1:]
             states += [_state_of(record) for record in last if record.status is not None]

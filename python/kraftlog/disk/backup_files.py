@@ -20,6 +20,7 @@ from kraftlog.disk.backup_path import BACKUPS, BackupPath
 from kraftlog.disk.entries import Entry, FileState
 from kraftlog.disk.part_path import PartPath
 from kraftlog.disk.remote_path import LogPath, RemotePath
+from kraftlog.errors import InputError
 
 OBJECT = pa.struct(
     [
@@ -245,7 +246,11 @@ class BackupFile:
         position = start
         while position < end:
             last = min(end, self._starts[at + 1])
-            self._objects[at].read_into(target[position - start : last - start], position - self._starts[at])
+            part = target[position - start : last - start]
+            try:
+                self._objects[at].read_into(part, position - self._starts[at])
+            except InputError as error:
+                raise InputError(error, self._starts[at] + error.position) from error
             position, at = last, at + 1
 
     def close(self) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import errno
 import os
 from pathlib import Path
+from typing import Any
 
-from kraftlog.errors import KraftlogError
+from kraftlog.errors import InputError
 
 
 class LocalFile:
@@ -55,10 +56,20 @@ class LocalFile:
         return data + rest
 
     def read_into(self, target: memoryview, start: int) -> None:
-        """Fill a buffer with the bytes from ``start`` on; raise as ``read`` does."""
+        """Fill a buffer with the bytes from ``start`` on; raise as ``read`` does, after the bytes that can be read.
+
+        Raises
+        ------
+        InputError
+            With the position from which on the bytes cannot be read.
+        """
         done = 0
         while done < len(target):
-            count = os.preadv(self._fd, [target[done:]], start + done)
+            try:
+                count = os.preadv(self._fd, [target[done:]], start + done)
+            except OSError as error:
+                error.filename = str(self.path)
+                raise InputError(error, start + done) from error
             if count == 0:
                 raise ShortReadError(self.path, start + len(target), start + done)
             done += count
@@ -73,7 +84,7 @@ class LocalFile:
         self.close()
 
 
-class ShortReadError(KraftlogError, OSError, kafka_error="KAFKA_STORAGE_ERROR"):
+class ShortReadError(InputError, kafka_error="KAFKA_STORAGE_ERROR"):
     """A file that ends before the requested bytes: it was truncated after it was listed.
 
     Attributes
@@ -84,6 +95,9 @@ class ShortReadError(KraftlogError, OSError, kafka_error="KAFKA_STORAGE_ERROR"):
 
     def __init__(self, path: object, expected: int, found: int) -> None:
         what = f"expected {expected} bytes, found {found}: the file was truncated after it was listed"
-        super().__init__(errno.EIO, what, str(path))
+        super().__init__(OSError(errno.EIO, what, str(path)), found)
         self.expected = expected
         self.found = found
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.filename, self.expected, self.found)

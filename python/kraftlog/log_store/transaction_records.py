@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kraftlog.codec.options import ReadOptions
-from kraftlog.errors import error_from_fault
+from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.segment import Segment
 from kraftlog.log_store.transaction_state import NONE, TransactionState
 from kraftlog.messages.frames import int16_prefix
@@ -67,17 +67,23 @@ def _partitions(state: TransactionState) -> list[dict[str, object]] | None:
     return [{"topic": topic, "partition_ids": numbers} for topic, numbers in topics.items()]
 
 
-def transaction_states(segments: list[Segment]) -> Iterator[TransactionState]:
+def transaction_states(segments: list[Segment], faults: list[Fault] | None = None) -> Iterator[TransactionState]:
     """Return the last state of each transactional id of one partition of ``__transaction_state``.
+
+    Parameters
+    ----------
+    segments : list of Segment
+    faults : list of Fault, optional
+        Receives what cannot be read; without it, the first fault raises.
 
     Raises
     ------
     RecordError
-        When a record cannot be read: its decision would be lost.
+        Without ``faults``, when a record cannot be read: its decision would be lost.
     """
-    read = Pass(ReadOptions(strict=True))
+    read = Pass(ReadOptions(strict=faults is None), [] if faults is None else faults)
     rows = last_transactional_ids(segments, read)
-    for fault in read.faults:
+    for fault in read.faults if faults is None else ():
         raise error_from_fault(fault)
     for row in rows.to_pylist():
         yield TransactionState(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -190,32 +191,29 @@ def files_at(found: Discovery, cut: Cut, faults: Iterable[Fault] = ()) -> Discov
     cut : Cut
     faults : iterable of Fault
         Faults that were found when the cut was computed. Readers of the files find those before the cut again; the
-        others are kept with the files, so that each table reports them.
-
-    Raises
-    ------
-    RecordError
-        When a segment that is cut cannot be read.
+        others are kept with the files, so that each table reports them. So are those of segments that are cut and
+        cannot be read so far: they end where the readable part does.
     """
     segments: list[Segment] = []
+    unread: list[Fault] = []
     for group in by_partition(found.segments):
         end = None if group[0].topic_partition is None else cut.ends.get(group[0].topic_partition)
-        segments += group if end is None else _segments_at(group, end)
+        segments += group if end is None else _segments_at(group, end, unread)
     sizes = {(one.topic, one.partition, one.base_offset): one.size for one in segments}
 
     def is_read(fault: Fault) -> bool:
         size = sizes.get((fault.topic, fault.partition, fault.segment_base_offset))
         return size is not None and (fault.position or 0) < size
 
-    after = [fault for fault in faults if not is_read(fault)]
+    after = [fault for fault in dict.fromkeys([*faults, *unread]) if not is_read(fault)]
     notes, every = [*found.notes, *cut.notes()], [*found.faults, *after]
     return replace(found, segments=segments, notes=notes, faults=every, source=None, ends_at_cut=cut.ends)
 
 
-def _segments_at(group: list[Segment], end_offset: int) -> list[Segment]:
+def _segments_at(group: list[Segment], end_offset: int, faults: list[Fault]) -> list[Segment]:
     kept = [one for one in group if one.base_offset is None or one.base_offset < end_offset] or group[:1]
     last = kept[-1]
-    size = _position_of(last, end_offset)
+    size = _position_of(last, end_offset, faults)
     # its .txnindex may have entries of what lies after the cut
     beside = tuple(kind for kind in last.kinds_beside if kind != "txnindex")
     settled = min(last.settled_offset, last.base_offset or 0)
@@ -223,16 +221,23 @@ def _segments_at(group: list[Segment], end_offset: int) -> list[Segment]:
     return [*kept[:-1], ended]
 
 
-def _position_of(segment: Segment, offset: int) -> int:
-    """Return the byte at which the first batch from an offset on begins."""
-    end = 0
-    with segment_file(segment, [], strict=True) as file:
-        start, _ = seek(segment, file, ReadOptions(start_offset=offset, include_deleted=True))
-        scan = HeaderScan(file, start)
-        end = start
-        for headers in scanned(segment, scan, []):  # who reads the segment reports its damage
-            after = np.flatnonzero(headers["base_offset"] >= offset)
-            if len(after):
-                return int(headers["position"][after[0]])
-            end = int(ends(headers)[-1])
+def _position_of(segment: Segment, offset: int, faults: list[Fault]) -> int:
+    """Return the byte at which the first batch from an offset on begins, or the readable part of the file ends."""
+    end, unread = 0, list[Fault]()
+    for check_crc in (False, True):  # without its crc, a batch counts only if the next header can be read
+        unread.clear()
+        start = 0
+        with segment_file(segment, unread, strict=False) as file:
+            with suppress(OSError):  # the walk says so
+                start, _ = seek(segment, file, ReadOptions(start_offset=offset, include_deleted=True))
+            scan = HeaderScan(file, start, check_crc=check_crc)
+            end = start
+            for headers in scanned(segment, scan, []):  # who reads the segment reports its damage
+                after = np.flatnonzero(headers["base_offset"] >= offset)
+                if len(after):
+                    return int(headers["position"][after[0]])
+                end = int(ends(headers)[-1])
+        if not unread:
+            break
+    faults += unread
     return end

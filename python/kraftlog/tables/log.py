@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, Self, Unpack
 import pyarrow as pa
 
 from kraftlog.codec.options import ReadOptions
-from kraftlog.errors import Fault, error_from_fault
+from kraftlog.errors import Fault, distinct, error_from_fault
 from kraftlog.layout.discover import Discovery
 from kraftlog.read.log_pass import Pass, Progress
 from kraftlog.read.partitions import is_metadata
@@ -234,7 +234,7 @@ class Log(RecordTables):
         segments = self.line_files(read.notes).segments
         cut = find_cut(self.found, segments, asked, read)
         if faults is not None:
-            faults += read.faults
+            faults += distinct(read.faults)
         elif read.faults:
             raise error_from_fault(read.faults[0])
         return replace(cut, unknown=tuple(read.notes))
@@ -260,11 +260,6 @@ class Log(RecordTables):
         ----------
         cut : Cut
             Partitions without an end in the cut are unchanged.
-
-        Raises
-        ------
-        RecordError
-            When a segment that is cut cannot be read.
         """
         from kraftlog.tables.cut import files_at
 
