@@ -48,7 +48,7 @@ def verify_backups(
     objects: dict[str, dict[str, Any]] = {}
     for name in repository.names() if names is None else names:
         try:
-            rows = repository.files(name).to_pylist()
+            rows = repository.files(name).select(["topic", "partition", "objects"]).to_pylist()
         except (OSError, CorruptRecordError) as error:
             faults.append(Fault(BAD_MANIFEST, f"{name}: {error}"))
             continue

@@ -96,7 +96,7 @@ class WritableFile:
         """Have the system begin to write appended bytes to disk, so that a later sync finds most of them there.
 
         By itself it would wait for a sync, or for much more. It writes pages that are said not to be needed, and keeps
-        them until they are written.
+        them until they are written; synced ones, which it would drop, are left alone.
         """
         self._not_begun += count
         if self._not_begun < _BEGUN_BYTES:
@@ -121,6 +121,7 @@ class WritableFile:
     def sync(self) -> None:
         """Wait until everything written is on disk."""
         os.fsync(self._fd)
+        self._not_begun = 0
 
     def close(self) -> None:
         """Close the file; a second call does nothing."""
