@@ -514,9 +514,7 @@ class _Restore:
             later = LaterRecords.of(self._log.found, one.source, decided, Pass(faults=self.done.faults))
             yield from without_offsets(batches.pieces(), later.offsets)
             rows = transaction_rows(
-                later.states(segments, decided, batches.next_offset),
                 later.states(segments, decided, batches.next_offset, self.done.faults),
-                self._aborted_producers,
                 self._producer_epochs,
                 dict(self._at.image.feature_levels()).get("transaction.version", 0),
                 self.done.ended_transactions,
