@@ -139,6 +139,24 @@ def test_logs_of_which_parts_are_gone(steps, versions, changes, data):
     assert seen == {(of, part.marker_offset) for of, log in given_logs.items() for part in log}
 
 
+@settings(max_examples=300, deadline=None)
+@given(STEPS, VERSIONS, VERSION_CHANGES, st.randoms(use_true_random=False))
+def test_cleaned_logs_tear_nothing(steps, versions, changes, draw):
+    """Data is gone, markers are written twice, and the coordinators' log is compacted."""
+    history = History(steps, versions, changes)
+    logs: dict[TopicPartition, list[Part]] = {}
+    for of, log in history.logs.items():
+        logs[of] = []
+        for part in log:
+            kept = without_data(part) if draw.random() < 0.4 else part
+            logs[of] += [kept, *([without_data(part)] if draw.random() < 0.1 else [])]
+    rows = transactions_of(logs, history.compacted(draw.choice([0, 0, draw.randint(0, len(history.records))])))
+    states = {(of, part.marker_offset): true.state for true in history.truth for of, part in true.parts.items()}
+    for row in rows:
+        assert row.state != "torn"
+        assert {states[part.of, part.marker_offset] for part in row.parts if part.has_ended} <= {row.state}
+
+
 @settings(max_examples=100, deadline=None)
 @given(STEPS, VERSIONS, st.data())
 def test_an_older_copy_of_the_coordinator(steps, versions, data):
