@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from kraftlog.log_store.store import LogStore
     from kraftlog.messages.api import decode_messages, encode_messages
     from kraftlog.query.lazy_frame import scan
+    from kraftlog.server.broker import Broker
     from kraftlog.server.log_server import LogServer
     from kraftlog.stream import Stream
     from kraftlog.tables.follow import follow
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Broker",
     "BufferStream",
     "ControlRecord",
     "CorruptRecordError",
@@ -115,6 +117,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "Broker": "kraftlog.server.broker",
     "BufferStream": "kraftlog.codec.buffer_stream",
     "ControlRecord": "kraftlog.codec.control",
     "CorruptRecordError": "kraftlog.errors",

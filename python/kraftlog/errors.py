@@ -169,6 +169,7 @@ KAFKA_ERRORS = {
     "TOPIC_ALREADY_EXISTS": KafkaError(36),
     "INVALID_PARTITIONS": KafkaError(37),
     "INVALID_CONFIG": KafkaError(40),
+    "POLICY_VIOLATION": KafkaError(44),
     "OUT_OF_ORDER_SEQUENCE_NUMBER": KafkaError(45),
     "INVALID_PRODUCER_EPOCH": KafkaError(47),
     "INVALID_TXN_STATE": KafkaError(48),

@@ -21,7 +21,7 @@ from kraftlog.cli.tasks import MODULES, RARE, TASKS
 
 Command = Callable[..., Any]
 
-RUN_ELSEWHERE = ("demo", "sample", "replay", "serve")  # by tests of their own; replay needs a broker
+RUN_ELSEWHERE = ("demo", "sample", "replay", "serve", "broker")  # by tests of their own; replay needs a broker
 
 
 def examples(text: str) -> list[str]:

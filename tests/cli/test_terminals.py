@@ -67,6 +67,7 @@ NO_TABLES = {
     "rescue": "writes files",
     "replay": "needs a broker",
     "serve": "runs until a signal; has tests of its own",
+    "broker": "runs until a signal; has tests of its own",
     "store": "has tests of its own",
     "schemas": "no sample log has the topic of a registry; has tests of its own",
 }

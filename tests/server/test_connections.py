@@ -112,13 +112,13 @@ def test_partitions_that_are_not_among_the_files_have_no_leader(tmp_path: Path):
 
 
 def test_an_unknown_version_of_api_versions_is_answered(server: LogServer):
-    """As Kafka answers (KIP-511): with the error and the versions, in version 0."""
+    """As Kafka answers (KIP-511): with the error and the versions of what this server answers, in version 0."""
     with Client(server) as client:
         client.correlation_id = 7
         client.send(struct.pack(">ihhih", 10, API_VERSIONS, 99, 7, -1))
         answer = client.answer(API_VERSIONS, 0)
         assert answer["error_code"] == ErrorCode.UNSUPPORTED_VERSION
-        assert {one["api_key"] for one in answer["api_keys"]} == set(apis())
+        assert {one["api_key"] for one in answer["api_keys"]} == {*range(4), *range(8, 17), 18, 42, 47, 60}
         assert len(client.ask(METADATA, 1, {"topics": None})["topics"]) == 3  # the connection goes on
 
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 import kraftlog
 from kraftlog.errors import CorruptRecordError
-from kraftlog.server.served_log import OffsetOutOfRangeError, ServedLog, ServedPartition
+from kraftlog.log_store.errors import OffsetOutOfRangeError
+from kraftlog.server.served_log import ServedLog, ServedPartition
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 LEVELS = ("read_committed", "read_uncommitted")

@@ -2,42 +2,29 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from pathlib import Path
-from threading import Event
-from types import FrameType
 
 import click
 
 from kraftlog.cli import options
 from kraftlog.cli.report import report_faults
-from kraftlog.disk.durable import write_file
+from kraftlog.cli.server_process import EndSignal, address_options
 from kraftlog.layout.discover import LogPaths
 from kraftlog.server.log_server import LogServer
-from kraftlog.server.options import LOOPBACK
 from kraftlog.tables.open_log import open as open_log
-
-_PORT = 9092
 
 
 @click.command("serve")
 @options.PATHS
 @click.option("-t", "--topic", "topics", multiple=True, help="Only this topic. Can be given more than once.")
-@click.option("--host", default=LOOPBACK, show_default=True, help="Address to listen at.")
-@click.option("--port", type=click.IntRange(0, 65535), default=_PORT, show_default=True, help="0 for any free port.")
-@click.option("--advertised-host", help="Host that clients connect to, if it is not --host.")
+@address_options
 @click.option(
     "--group-offsets",
     type=click.Path(dir_okay=False, path_type=Path),
     help="JSON file for the offsets that groups commit; by default they are kept in memory.",
 )
 @click.option("--leave-out-damaged", is_flag=True, help="Leave out damaged batches instead of failing to fetch them.")
-@click.option(
-    "--ready-file",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write host and port to this file when clients can connect.",
-)
 def command(
     paths: LogPaths,
     topics: tuple[str, ...],
@@ -60,13 +47,7 @@ def command(
       kraftlog serve sample/broker --port 9092
     """  # noqa: D301  (\b keeps the example as it is)
     log = open_log(paths, topics=topics or None)
-    ended = Event()
-
-    def end(_: int, __: FrameType | None) -> None:
-        ended.set()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, end)
+    ended = EndSignal()
     with LogServer(
         log,
         group_offsets=group_offsets,
@@ -78,10 +59,7 @@ def command(
         for note in server.notes:
             print(note, file=sys.stderr)
         print(f"topics: {len(server.topics)}, partitions: {sum(server.topics.values())}", file=sys.stderr)
-        print(server.bootstrap_servers, flush=True)
-        if ready_file is not None:
-            write_file(ready_file, f"{server.bootstrap_servers}\n".encode())
-        ended.wait()
+        ended.wait(server.bootstrap_servers, ready_file)
     sys.exit(report_faults(server.faults))
 
 

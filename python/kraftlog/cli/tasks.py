@@ -56,6 +56,7 @@ TASKS: dict[str, dict[str, tuple[str, str]]] = {
         "restore": ("restore", "Write log directories that a new cluster boots, as another one was at a cut."),
         "replay": ("replay", "Produce the records of partitions into a live broker."),
         "serve": ("serve", "Let Kafka's clients read a log, without a broker."),
+        "broker": ("broker", "Be one broker for tests and edges, over a log directory."),
         "pack": ("pack", "Make a log file of JSON Lines or Parquet."),
     },
     "Write": {

@@ -1,4 +1,4 @@
-"""Arrow arrays from NumPy arrays and short lists of texts, built from buffers.
+"""Arrow arrays from NumPy arrays and short lists of texts and bytes, built from buffers.
 
 pyarrow imports pandas, if it is installed, when it converts the first Python value or NumPy array; this takes longer
 than reading a small log.
@@ -51,15 +51,26 @@ def texts_of(texts: Sequence[str | None]) -> pa.Array:
     >>> texts_of(["a", None]).to_pylist()
     ['a', None]
     """
-    encoded = [b"" if text is None else text.encode() for text in texts]
-    ends = np.zeros(len(encoded) + 1, np.int64)
-    np.cumsum([len(text) for text in encoded], out=ends[1:])
+    return bytes_of([None if text is None else text.encode() for text in texts], pa.string())
+
+
+def bytes_of(values: Sequence[bytes | None], kind: pa.DataType | None = None) -> pa.Array:
+    """Return values as an Arrow array of binary, or of another type of the same layout.
+
+    Examples
+    --------
+    >>> bytes_of([b"a", None]).to_pylist()
+    [b'a', None]
+    """
+    pieces = [value or b"" for value in values]
+    ends = np.zeros(len(pieces) + 1, np.int64)
+    np.cumsum([len(piece) for piece in pieces], out=ends[1:])
     if ends[-1] >= 1 << 31:
         raise OverflowError(f"{ends[-1]} bytes of text, and an array of strings holds less than 2 GiB")
-    is_there = np.packbits(np.array([text is not None for text in texts], bool), bitorder="little")
-    validity = pa.py_buffer(is_there) if None in texts else None
-    buffers = [validity, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(b"".join(encoded))]
-    return pa.Array.from_buffers(pa.string(), len(encoded), buffers)
+    is_there = np.packbits(np.array([value is not None for value in values], bool), bitorder="little")
+    validity = pa.py_buffer(is_there) if None in values else None
+    buffers = [validity, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(b"".join(pieces))]
+    return pa.Array.from_buffers(kind or pa.binary(), len(pieces), buffers)
 
 
 def scalar_of(value: str | bool | int | None, kind: pa.DataType) -> pa.Scalar:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kraftlog.codec.arrow_arrays import scalar_of
 from kraftlog.codec.value_hashes import ValueArray, murmur2
 
 _NON_NEGATIVE = 0x7FFFFFFF
@@ -46,7 +47,7 @@ def remainders(hashes: pa.Array, partitions: int | pa.Array) -> pa.Array:
     ValueError
         When a number of partitions is not positive.
     """
-    divisors = partitions if isinstance(partitions, pa.Array) else pa.scalar(partitions, pa.int64())
+    divisors = partitions if isinstance(partitions, pa.Array) else scalar_of(partitions, pa.int64())
     least = pc.min(divisors).as_py()
     if least is not None and least < 1:
         raise ValueError(f"a topic has at least one partition, not {least}")

@@ -7,6 +7,7 @@ import time
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -63,7 +64,19 @@ class Topic:
     timestamp_before_max_ms: int
     timestamp_after_max_ms: int
     now_ms: int
-    max_decompressed_bytes: int
+    max_decompressed_bytes: int = ReadOptions.max_decompressed_bytes
+
+
+class Verdict(NamedTuple):
+    """A row of ``validate``."""
+
+    position: int
+    size_in_bytes: int
+    base_offset: int
+    error_code: int
+    error: str
+    record_index: int | None
+    message: str | None
 
 
 class Refusal(Exception):  # noqa: N818  (it never leaves this module)
@@ -155,13 +168,27 @@ def validate(
         time.time_ns() // 1_000_000 if now_ms is None else now_ms,
         max_decompressed_bytes,
     )
+    rows = [one._asdict() for one in verdicts(buffer, topic, one_batch=one_batch)]
+    return pa.Table.from_pylist(rows, schema=schema.VERDICTS.select())
+
+
+def verdicts(buffer: Buffer, topic: Topic, *, one_batch: bool = True) -> list[Verdict]:
+    """Return the rows of ``validate``.
+
+    Parameters
+    ----------
+    buffer : buffer
+    topic : Topic
+    one_batch : bool
+        As in ``validate``.
+    """
     rows = []
     for number, (position, size, refusal) in enumerate(_batches(memoryview(buffer).cast("B"))):
         data = memoryview(buffer).cast("B")[position : position + size]
         if refusal is None and one_batch and number > 0:
             refusal = Refusal(INVALID_RECORD, f"{number} batches before it, where one is allowed")
         rows.append(_verdict(data, position, size, topic, refusal))
-    return pa.Table.from_pylist(rows, schema=schema.VERDICTS.select())
+    return rows
 
 
 def _batches(data: memoryview) -> Iterator[tuple[int, int, Refusal | None]]:
@@ -184,9 +211,7 @@ def _batches(data: memoryview) -> Iterator[tuple[int, int, Refusal | None]]:
         position += LOG_OVERHEAD + length
 
 
-def _verdict(
-    data: memoryview, position: int, size: int, topic: Topic, refusal: Refusal | None
-) -> dict[str, int | str | None]:
+def _verdict(data: memoryview, position: int, size: int, topic: Topic, refusal: Refusal | None) -> Verdict:
     try:
         if refusal is not None:
             raise refusal
@@ -194,15 +219,15 @@ def _verdict(
     except Refusal as found:
         refusal = found
     code, name = NONE if refusal is None else refusal.error
-    return {
-        "position": position,
-        "size_in_bytes": size,
-        "base_offset": int.from_bytes(data[:8], "big", signed=True),
-        "error_code": code,
-        "error": name,
-        "record_index": None if refusal is None else refusal.record_index,
-        "message": None if refusal is None else f"batch at byte {position}: {refusal}",
-    }
+    return Verdict(
+        position,
+        size,
+        int.from_bytes(data[:8], "big", signed=True),
+        code,
+        name,
+        None if refusal is None else refusal.record_index,
+        None if refusal is None else f"batch at byte {position}: {refusal}",
+    )
 
 
 def _check_batch(data: memoryview, topic: Topic) -> None:
@@ -255,16 +280,15 @@ def _check_records(data: memoryview, header: Headers | np.void, topic: Topic) ->
     untimely: tuple[int, str] | None = None
     misplaced: tuple[int, int] | None = None
     for rows in RecordDecoder(data, 0, NO_BOUND, DecodePlan(arrow_schema, options)).batches(faults):
-        has_key = rows.column("key").is_valid().to_numpy(zero_copy_only=False)
-        is_needed = ~has_key if topic.compacted else np.zeros(rows.num_rows, bool)
+        is_needed = _are_null(rows.column("key")) if topic.compacted else np.zeros(rows.num_rows, bool)
         if missing is None and is_needed.any():
             missing = before + int(is_needed.argmax())
-        stamps = rows.column("timestamp_ms").to_numpy()
+        stamps = _numbers(rows.column("timestamp_ms"))
         is_bad = _are_untimely(stamps, header, topic) & ~is_needed
         if untimely is None and is_bad.any():
             at = int(is_bad.argmax())
             untimely = before + at, _why_untimely(int(stamps[at]), topic)
-        offsets = rows.column("offset").to_numpy()
+        offsets = _numbers(rows.column("offset"))
         is_elsewhere = offsets != np.arange(before, before + rows.num_rows)
         if misplaced is None and is_elsewhere.any():
             at = int(is_elsewhere.argmax())
@@ -281,6 +305,20 @@ def _check_records(data: memoryview, header: Headers | np.void, topic: Topic) ->
     if misplaced is not None and compression:  # a broker numbers those of a batch without compression itself
         at, offset = misplaced
         raise Refusal(UNKNOWN_SERVER_ERROR, f"record {at}: offset_delta {offset} is not {at}", at)
+
+
+def _numbers(column: pa.Array) -> npt.NDArray[np.int64]:
+    """Return a column without nulls; ``to_numpy`` would import pandas."""
+    data = column.buffers()[1]
+    return np.frombuffer(data or b"", np.int64)[column.offset : column.offset + len(column)]
+
+
+def _are_null(column: pa.Array) -> npt.NDArray[np.bool_]:
+    validity = column.buffers()[0]
+    if validity is None:
+        return np.zeros(len(column), bool)
+    bits = np.unpackbits(np.frombuffer(validity, np.uint8), bitorder="little")
+    return bits[column.offset : column.offset + len(column)] == 0
 
 
 def _fault_before_the_trailer(data: memoryview, topic: Topic) -> Fault | None:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kraftlog._native import hashes as native
+from kraftlog.codec.arrow_arrays import array_of
 
 ValueArray: TypeAlias = pa.Array | pa.ChunkedArray
 Numbers: TypeAlias = npt.NDArray[np.int32] | npt.NDArray[np.int64]
@@ -62,7 +63,7 @@ def crc32c(values: ValueArray) -> pa.Array:
 
 def _numbers(values: ValueArray, of_values: Callable[[native.Values], Numbers], kind: pa.DataType) -> pa.Array:
     chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
-    found = [pa.array(of_values(lent_values(chunk)), kind, mask=_is_null(chunk)) for chunk in chunks if len(chunk)]
+    found = [array_of(of_values(lent_values(chunk)), kind, _is_null(chunk)) for chunk in chunks if len(chunk)]
     return pa.concat_arrays(found) if found else pa.nulls(0, kind)
 
 

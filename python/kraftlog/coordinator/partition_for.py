@@ -8,11 +8,12 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kraftlog.codec.arrow_arrays import scalar_of
 from kraftlog.codec.partitioner import remainders
 from kraftlog.codec.value_hashes import ValueArray, hash_code
 
 DEFAULT_PARTITIONS = 50  # offsets.topic.num.partitions, transaction.state.log.num.partitions
-_LEAST = -(1 << 31)
+_LEAST, _ZERO = scalar_of(-(1 << 31), pa.int32()), scalar_of(0, pa.int32())
 
 
 def group_partition(names: ValueArray, partitions: int | pa.Array = DEFAULT_PARTITIONS) -> pa.Array:
@@ -42,4 +43,4 @@ def group_partition(names: ValueArray, partitions: int | pa.Array = DEFAULT_PART
     """
     codes = hash_code(names)
     has_no_absolute_value = pc.equal(codes, _LEAST)  # in 32 bits; Kafka uses 0
-    return remainders(pc.abs(pc.if_else(has_no_absolute_value, 0, codes)), partitions)
+    return remainders(pc.abs(pc.if_else(has_no_absolute_value, _ZERO, codes)), partitions)

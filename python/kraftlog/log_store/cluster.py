@@ -5,10 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TypeAlias
 
 import pyarrow as pa
 
+from kraftlog.codec.arrow_arrays import bytes_of
 from kraftlog.codec.metadata_version import metadata_version_level
 from kraftlog.disk.disk import disk
 from kraftlog.layout.checkpoints import META_PROPERTIES
@@ -17,9 +19,9 @@ from kraftlog.log_store.cluster_records import TOPIC_RESOURCE, read_cluster
 from kraftlog.log_store.directory import Found, found_partitions
 from kraftlog.log_store.errors import storage_errors
 from kraftlog.log_store.topics import Topic
-from kraftlog.messages.api import encode_messages
-from kraftlog.messages.arrow_types import UUID_TEXT, message_schema
 from kraftlog.messages.catalog import BUILT_IN
+from kraftlog.messages.frames import frame
+from kraftlog.messages.one_message import encode_message
 from kraftlog.metadata.uuids import uuid_text
 from kraftlog.metadata.versions import record_version
 from kraftlog.topics import CLUSTER_METADATA
@@ -56,6 +58,7 @@ class Cluster:
     ----------
     features : dict of str to int
     node_id : int
+    cluster_id : str or None
     """
 
     def __init__(
@@ -84,6 +87,7 @@ class Cluster:
         self._adopts = adopts_partitions
         properties = self._properties() or self._format(node_id)
         self.node_id = int(properties["node.id"])
+        self.cluster_id = properties.get("cluster.id")
         self.directory_id = properties.get("directory.id", _UNASSIGNED)
         if not was_clean:
             self._recover()
@@ -120,9 +124,7 @@ class Cluster:
     def _records_of(self, topics: list[Topic]) -> list[pa.Array]:
         topic_rows: list[Row] = [{"name": topic.name, "topic_id": uuid_text(topic.topic_id)} for topic in topics]
         config_rows: list[Row] = [
-            {"resource_type": TOPIC_RESOURCE, "resource_name": topic.name, "name": key, "value": value}
-            for topic in topics
-            for key, value in topic.configs.items()
+            _config_row(topic.name, key, value) for topic in topics for key, value in topic.configs.items()
         ]
         partition_rows = [self._partition_row(topic, at) for topic in topics for at in range(topic.partitions)]
         return [
@@ -130,6 +132,25 @@ class Cluster:
             self._encoded("ConfigRecord", config_rows),
             self._encoded("PartitionRecord", partition_rows),
         ]
+
+    def add_partitions(self, topic: Topic, partitions: int) -> Topic:
+        """Write new partitions of a topic; return it with them."""
+        grown = replace(topic, leader_epochs=topic.leader_epochs + (0,) * (partitions - topic.partitions))
+        rows = [self._partition_row(grown, at) for at in range(topic.partitions, partitions)]
+        with self._step():
+            self._append([self._encoded("PartitionRecord", rows)])
+            self._topics[topic.name] = grown
+        return grown
+
+    def set_configs(self, topic: Topic, configs: Mapping[str, str | None]) -> Topic:
+        """Write configurations of a topic, of which None has Kafka's default; return it with them."""
+        merged = {key: value for key, value in {**topic.configs, **configs}.items() if value is not None}
+        rows = [_config_row(topic.name, key, value) for key, value in configs.items()]
+        changed = replace(topic, configs=merged)
+        with self._step():
+            self._append([self._encoded("ConfigRecord", rows)])
+            self._topics[topic.name] = changed
+        return changed
 
     def delete(self, topic: Topic) -> None:
         """Remove a topic from the metadata log."""
@@ -226,11 +247,11 @@ class Cluster:
         }
 
     def _encoded(self, name: str, rows: list[Row]) -> pa.Array:
-        if not rows:
-            return pa.array([], pa.binary())
         version = record_version(name, self.features.get("metadata.version", FEATURES["metadata.version"]))
+        api_key = BUILT_IN.messages[name].api_key
         assert version is not None
-        return encode_messages(name, pa.RecordBatch.from_pylist(rows, schema=_columns(name, rows[0])), version)
+        assert api_key is not None
+        return bytes_of([frame(api_key, version) + encode_message(name, version, row) for row in rows])
 
     @contextmanager
     def _step(self) -> Iterator[None]:
@@ -282,10 +303,9 @@ class Cluster:
         return self._writer
 
 
+def _config_row(topic: str, key: str, value: str | None) -> Row:
+    return {"resource_type": TOPIC_RESOURCE, "resource_name": topic, "name": key, "value": value}
+
+
 def _feature(name: str, level: int) -> Row:
     return {"name": name, "feature_level": level}
-
-
-def _columns(name: str, row: Mapping[str, object]) -> pa.Schema:
-    fields = message_schema(BUILT_IN.messages[name], UUID_TEXT)
-    return pa.schema([fields.field(column) for column in row])

@@ -25,6 +25,14 @@ class UnknownTopicOrPartitionError(StoreError, kafka_error="UNKNOWN_TOPIC_OR_PAR
     """A topic or a partition that the store does not have."""
 
 
+class OffsetOutOfRangeError(StoreError, kafka_error="OFFSET_OUT_OF_RANGE"):
+    """An offset before the start or after the end of a partition."""
+
+
+class PolicyViolationError(StoreError, kafka_error="POLICY_VIOLATION"):
+    """A request that the configuration of a topic forbids."""
+
+
 class InvalidTopicError(StoreError, kafka_error="INVALID_TOPIC_EXCEPTION"):
     """An invalid name of a topic."""
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
+from kraftlog.codec.arrow_arrays import texts_of
 from kraftlog.codec.options import ReadOptions
 from kraftlog.coordinator.partition_for import group_partition
 from kraftlog.errors import Fault, error_from_fault
@@ -50,7 +51,7 @@ class GroupCoordinator:
     def partition_for(self, group: str) -> TopicPartition:
         """Return the partition of ``__consumer_offsets`` that has the records of a group."""
         count = self._runtime.partition_count(CONSUMER_OFFSETS)
-        return CONSUMER_OFFSETS, group_partition(pa.array([group]), count)[0].as_py()
+        return CONSUMER_OFFSETS, group_partition(texts_of([group]), count)[0].as_py()
 
     def load(self, segments: Sequence[Segment]) -> None:
         """Take what a partition of ``__consumer_offsets`` holds."""
@@ -130,6 +131,17 @@ class GroupCoordinator:
         """Return the groups that have committed offsets."""
         with self._lock:
             return self._offsets.groups
+
+    def forget(self, group: str, partitions: Sequence[TopicPartition]) -> None:
+        """Remove offsets of a group, which are removed on disk then."""
+        if not partitions:
+            return
+        self._runtime.partition(self.partition_for(group))
+        with self._lock:
+            self._offsets.forget(group, partitions)
+            partition, _ = self._write(group, tombstones(group, partitions), Stamp())
+        partition.sync()
+        self._runtime.note_write(partition)
 
     def forget_topic(self, topic: str) -> None:
         """Remove the offsets of a topic that is deleted."""

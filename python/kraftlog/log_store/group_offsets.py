@@ -8,9 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from kraftlog.codec.arrow_arrays import bytes_of
 from kraftlog.log_store.transaction_state import NONE, TopicPartition
-from kraftlog.messages.api import encode_messages
+from kraftlog.messages.frames import int16_prefix
+from kraftlog.messages.one_message import encode_message
 
+_KEY_TYPE = 1
 _VERSION = 3  # version of values: the last that releases before 4.1 can read (KIP-915)
 
 
@@ -45,36 +48,39 @@ def offset_records(group: str, offsets: Offsets, timestamp_ms: int) -> pa.Record
     timestamp_ms : int
         Time of the commit.
     """
-    count = len(offsets)
-    values = pa.record_batch(
-        {
-            "offset": pa.array([each.offset for each in offsets.values()], pa.int64()),
-            "leader_epoch": pa.array([each.leader_epoch for each in offsets.values()], pa.int32()),
-            "metadata": pa.array([each.metadata for each in offsets.values()], pa.string()),
-            "commit_timestamp": pa.array([timestamp_ms] * count, pa.int64()),
-        }
-    )
-    return pa.record_batch(
-        {
-            "key": encode_messages("OffsetCommitKey", _keys(group, offsets), 0),
-            "value": encode_messages("OffsetCommitValue", values, _VERSION),
-        }
-    )
+    values = [
+        int16_prefix(_VERSION)
+        + encode_message(
+            "OffsetCommitValue",
+            _VERSION,
+            {
+                "offset": each.offset,
+                "leader_epoch": each.leader_epoch,
+                "metadata": each.metadata,
+                "commit_timestamp": timestamp_ms,
+            },
+        )
+        for each in offsets.values()
+    ]
+    return _records(_keys(group, offsets), bytes_of(values))
 
 
 def tombstones(group: str, partitions: Sequence[TopicPartition]) -> pa.RecordBatch:
     """Return records that remove the offsets of partitions: columns key and value."""
-    keys = encode_messages("OffsetCommitKey", _keys(group, partitions), 0)
-    return pa.record_batch({"key": keys, "value": pa.nulls(len(partitions), pa.binary())})
+    return _records(_keys(group, partitions), pa.nulls(len(partitions), pa.binary()))
 
 
-def _keys(group: str, partitions: Collection[TopicPartition]) -> pa.RecordBatch:
-    return pa.record_batch(
-        {
-            "group": pa.array([group] * len(partitions), pa.string()),
-            "topic": pa.array([topic for topic, _ in partitions], pa.string()),
-            "partition": pa.array([partition for _, partition in partitions], pa.int32()),
-        }
+def _records(keys: pa.Array, values: pa.Array) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([keys, values], ["key", "value"])
+
+
+def _keys(group: str, partitions: Collection[TopicPartition]) -> pa.Array:
+    return bytes_of(
+        [
+            int16_prefix(_KEY_TYPE)
+            + encode_message("OffsetCommitKey", 0, {"group": group, "topic": topic, "partition": partition})
+            for topic, partition in partitions
+        ]
     )
 
 
@@ -142,6 +148,14 @@ class GroupOffsets:
     def groups(self) -> list[str]:
         """Return the groups that have committed offsets."""
         return sorted(group for group, offsets in self._committed.items() if offsets)
+
+    def forget(self, group: str, partitions: Collection[TopicPartition]) -> None:
+        """Drop the offsets of a group for some partitions, and those that wait."""
+        held: list[dict[TopicPartition, Any]] = [self._committed.get(group, {})]
+        held += [each.offsets for each in self._waiting if each.group == group]
+        for key in partitions:
+            for offsets in held:
+                offsets.pop(key, None)
 
     def forget_topic(self, topic: str) -> dict[str, list[TopicPartition]]:
         """Drop the offsets of a topic that is deleted; return the partitions by group."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -16,10 +17,13 @@ from kraftlog.codec.end_transaction_marker import encode_marker
 from kraftlog.codec.headers import Headers, last_offsets
 from kraftlog.disk.disk import disk
 from kraftlog.errors import InvalidRecordError, RecordTooLargeError
-from kraftlog.log_store.aborted_transactions import AbortedTransactions
+from kraftlog.layout.segment import Segment
+from kraftlog.log_store.aborted_transactions import AbortedRow, AbortedTransactions
+from kraftlog.log_store.appends import Appends
 from kraftlog.log_store.errors import StorageError, UnknownTopicOrPartitionError, storage_errors
 from kraftlog.log_store.open_files import OpenFiles
 from kraftlog.log_store.placing import is_large, placed_bytes, placed_headers, write_headers
+from kraftlog.log_store.produced_batch import ProducedBatch
 from kraftlog.log_store.producer_entries import ProducerEntries, Stamp
 from kraftlog.log_store.topics import Topic
 from kraftlog.log_store.transaction_state import TopicPartition
@@ -54,6 +58,23 @@ class BatchOptions:
     max_batch_bytes: int = 1 << 20
 
 
+class LastSegment(NamedTuple):
+    """The last segment of a partition.
+
+    Attributes
+    ----------
+    base_offset : int
+    place : (Segment, int) or None
+        The segment, as far as it is written, and the byte from which to read; None for an offset in earlier segments.
+    aborted : list of (int, int, int)
+        Producer id, first offset and marker's offset of the aborted transactions whose markers are in it.
+    """
+
+    base_offset: int
+    place: tuple[Segment, int] | None
+    aborted: list[AbortedRow]
+
+
 class Partition:
     """A partition that is open for writing; its methods are thread-safe.
 
@@ -68,6 +89,8 @@ class Partition:
     open_files : OpenFiles
     log_start_offset : int
         From ``log-start-offset-checkpoint``.
+    appends : Appends
+        Receives each append.
     was_clean : bool
         Whether the log directory was closed cleanly, so that index and snapshot files are complete.
 
@@ -89,6 +112,7 @@ class Partition:
         open_files: OpenFiles,
         log_start_offset: int = 0,
         *,
+        appends: Appends,
         was_clean: bool = False,
     ) -> None:
         self.key = key
@@ -96,6 +120,7 @@ class Partition:
         self.topic = topic
         self.leader_epoch = topic.leader_epochs[key[1]]
         self._open_files = open_files
+        self._appends = appends
         self._options = options
         self._recovery_points = recovery_points
         self._syncs = options.fsync != "close"
@@ -181,23 +206,51 @@ class Partition:
         StorageError
             When the log can no longer be written.
         """
-        where = "-".join(map(str, self.key))
         if "compact" in self.topic.cleanup_policy:
-            self._check_keys(rows, where)
+            self._check_keys(rows, "-".join(map(str, self.key)))
+        return self._append_of(
+            stamp, rows.num_rows, lambda: self._encoded(rows, stamp, options, timestamp_ms), timestamp_ms
+        )
+
+    def append_batch(self, batch: ProducedBatch, timestamp_ms: int) -> int:
+        """Append the batch of a client as it is; it is on disk after ``sync``.
+
+        Returns
+        -------
+        int
+            The offset of the first record; the earlier one if the batch is already in the log.
+
+        Raises
+        ------
+        InvalidProducerEpochError, OutOfOrderSequenceError, InvalidTransactionError
+            When the producer may not write this.
+        StorageError
+            When the log can no longer be written.
+        """
+        return self._append_of(
+            batch.stamp,
+            batch.records_count,
+            lambda: batch.placed(self._log.next_offset, self.leader_epoch),
+            timestamp_ms,
+        )
+
+    def _append_of(self, stamp: Stamp, records_count: int, batches: Callable[[], Buffer], timestamp_ms: int) -> int:
+        """Append batches of a producer, unless they are already in the log; return their first offset."""
+        where = "-".join(map(str, self.key))
         self._open_files.use(self)
         with self._lock:
             self._check_open()
             self._make_whole()
-            duplicate = self.producers.check(stamp, rows.num_rows, where)
+            duplicate = self.producers.check(stamp, records_count, where)
             if duplicate is not None:
                 return duplicate.base_offset
             base_offset = self._log.next_offset
-            batches = self._encoded(rows, stamp, options, timestamp_ms)
+            data = batches()
             self._begin_step()
-            self._append(batches)
+            self._append(data)
             self.producers.add(stamp, base_offset, self._log.next_offset - 1, timestamp_ms)
             self._expire(timestamp_ms)
-            self._is_halfway = False
+            self._end_step()
             return base_offset
 
     def append_staged(self, path: Path, staged: Headers, stamp: Stamp, timestamp_ms: int) -> int:
@@ -249,7 +302,7 @@ class Partition:
             else:
                 self._append(small)
             self.producers.add(stamp, base_offset, self._log.next_offset - 1, timestamp_ms)
-            self._is_halfway = False
+            self._end_step()
             return base_offset
 
     def roll(self) -> int:
@@ -260,7 +313,7 @@ class Partition:
             self._make_whole()
             self._begin_step()
             self._log.roll()
-            self._is_halfway = False
+            self._end_step()
             return self._log.next_offset
 
     def delete_before(self, offset: int, producer_id: int) -> None:
@@ -282,7 +335,7 @@ class Partition:
             batches = encode(self._log.next_offset, self.leader_epoch)
             self._begin_step()
             self._append(batches)
-            self._is_halfway = False
+            self._end_step()
 
     def append_marker(
         self, producer_id: int, producer_epoch: int, *, is_commit: bool, raises_epoch: bool, timestamp_ms: int
@@ -323,7 +376,7 @@ class Partition:
             self._append(marker)
             self.producers.end(producer_id, producer_epoch, timestamp_ms)
             self._expire(timestamp_ms)
-            self._is_halfway = False
+            self._end_step()
 
     def tail(self, offset: int, end: int) -> Range | None:
         """Return the range of the last segment with offsets [offset, end), without aborted transactions.
@@ -342,6 +395,13 @@ class Partition:
             return Range(
                 segment, position, segment.size, transactions=self._aborted.view(segment.base_offset or 0, end)
             )
+
+    def last_segment(self, offset: int) -> LastSegment:
+        """Return the last segment, for a reader of an offset."""
+        with self._lock:
+            self._make_whole()
+            base_offset = self._log.last_base_offset
+            return LastSegment(base_offset, self._log.last_segment(offset), self._aborted.rows(base_offset))
 
     def sync(self) -> None:
         """Wait until everything appended before is on disk; concurrent callers share one sync.
@@ -391,6 +451,14 @@ class Partition:
         with self._lock:
             self._make_whole()
             return self._log.producer_states()
+
+    def take_topic(self, topic: Topic) -> None:
+        """Take the topic with other configurations or more partitions."""
+        with self._lock:
+            self._make_whole()
+            self.topic = topic
+            self._options = replace(self._options, segment_bytes=topic.segment_bytes)
+            self._log.segment_bytes = topic.segment_bytes
 
     def segments_changed(self) -> None:
         """Note that closed segments were replaced."""
@@ -443,6 +511,10 @@ class Partition:
         """Begin an append; an exception undoes it, and nothing before it."""
         self._log.begin_append()
         self._is_halfway = True
+
+    def _end_step(self) -> None:
+        self._is_halfway = False
+        self._appends.notify(self.key)
 
     def _make_whole(self) -> None:
         """Undo an append that an exception such as KeyboardInterrupt has interrupted; the lock is held.

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from kraftlog.log_store.appends import Appends
+from kraftlog.log_store.cluster import Cluster
 from kraftlog.log_store.group_coordinator import GroupCoordinator
 from kraftlog.log_store.group_members import GroupMembers
 from kraftlog.log_store.owner import Owner
@@ -36,6 +38,9 @@ class StoreParts:
     new_producer_id, clock : callable
     owner : Owner
         The process that may use the store.
+    cluster : Cluster
+        Topics, features and ids of the node.
+    appends : Appends
     unwritten : set
         Producers whose single records wait to be written together.
     """
@@ -49,4 +54,6 @@ class StoreParts:
     new_producer_id: Callable[[], int]
     clock: Callable[[], int]
     owner: Owner
+    cluster: Cluster
+    appends: Appends
     unwritten: set[HasUnwritten] = field(default_factory=set)

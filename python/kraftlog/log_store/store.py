@@ -15,12 +15,20 @@ from kraftlog.disk.durable import write_file
 from kraftlog.disk.remote_path import PathLike, local_path
 from kraftlog.layout.checkpoints import CLEAN_SHUTDOWN, CLEANER_OFFSETS, LOG_START_OFFSETS
 from kraftlog.layout.partition_folder import PartitionFolder
+from kraftlog.log_store.appends import Appends
 from kraftlog.log_store.cluster import Cluster
 from kraftlog.log_store.consumer import MAX_POLL_INTERVAL_MS, Consumer
 from kraftlog.log_store.coordinator_file import Known, read_known, write_known
 from kraftlog.log_store.coordinator_runtime import CoordinatorRuntime
 from kraftlog.log_store.directory import partition_folders, with_found_epochs
-from kraftlog.log_store.errors import TopicExistsError, UnknownTopicOrPartitionError, storage_errors
+from kraftlog.log_store.errors import (
+    InvalidPartitionsError,
+    OffsetOutOfRangeError,
+    PolicyViolationError,
+    TopicExistsError,
+    UnknownTopicOrPartitionError,
+    storage_errors,
+)
 from kraftlog.log_store.group_coordinator import GroupCoordinator
 from kraftlog.log_store.group_members import GroupMembers
 from kraftlog.log_store.group_offsets import OffsetAndMetadata
@@ -103,6 +111,7 @@ class LogStore:
         self.options = StoreOptions(**options)
         self._owner = Owner(self.path)
         self._open_files = OpenFiles(self.options.open_files)
+        self._appends = Appends()
         self._partitions: dict[TopicPartition, Partition] = {}
         self._guard = threading.RLock()
         self._is_open = self._is_abandoned = False
@@ -155,6 +164,8 @@ class LogStore:
             runtime.next_producer_id,
             self.options.clock,
             self._owner,
+            self._cluster,
+            self._appends,
         )
         known = read_known(self.path, self._ends_of_coordinators()) if was_clean else None
         if known is not None:
@@ -233,6 +244,100 @@ class LogStore:
             self._cluster.delete(topic)
             self._parts.members.topic_deleted(name)
             self._remove(name, range(topic.partitions))
+
+    def create_partitions(self, name: str, partitions: int) -> None:
+        """Raise the number of partitions of a topic; the records that it has stay where they are.
+
+        Parameters
+        ----------
+        name : str
+        partitions : int
+            The new number.
+
+        Raises
+        ------
+        UnknownTopicOrPartitionError, InvalidPartitionsError
+        """
+        check_not_internal(name)
+        with self._guard, storage_errors():
+            self._check_open()
+            topic = self._topic(name)
+            if partitions <= topic.partitions:
+                raise InvalidPartitionsError(
+                    f"topic {name!r} has {topic.partitions} partitions; expected a larger number, found {partitions}"
+                )
+            check_partitions(name, partitions)
+            self._take_changed(self._cluster.add_partitions(topic, partitions))
+        self._parts.members.topic_created(name)
+
+    def alter_configs(self, name: str, configs: Mapping[str, object]) -> None:
+        """Change configurations of a topic; others keep their values.
+
+        Parameters
+        ----------
+        name : str
+        configs : mapping
+            As in ``create_topic``; None for Kafka's default.
+
+        Raises
+        ------
+        UnknownTopicOrPartitionError, InvalidConfigError
+            Nothing is changed in this case.
+        """
+        check_not_internal(name)
+        checked = checked_configs(name, {key: value for key, value in configs.items() if value is not None})
+        removed = {key for key, value in configs.items() if value is None}
+        with self._guard, storage_errors():
+            self._check_open()
+            topic = self._topic(name)
+            changes: dict[str, str | None] = dict.fromkeys(sorted(removed & topic.configs.keys()))
+            self._take_changed(self._cluster.set_configs(topic, changes | checked))
+
+    def _take_changed(self, topic: Topic) -> None:
+        for number in range(topic.partitions):
+            partition = self._partitions.get((topic.name, number))
+            if partition is not None:
+                partition.take_topic(topic)
+
+    def delete_records(self, name: str, partition: int, before: int) -> int:
+        """Delete the records of a partition before an offset, as Kafka's administrators do.
+
+        Consumers no longer read them. Their segments are removed by ``apply_retention`` when all of their records are
+        deleted.
+
+        Parameters
+        ----------
+        name : str
+        partition : int
+        before : int
+            -1 for all records.
+
+        Returns
+        -------
+        int
+            The new first offset of the log.
+
+        Raises
+        ------
+        OffsetOutOfRangeError
+            When the log does not reach that offset.
+        PolicyViolationError
+            When the topic is compacted only.
+        """
+        check_not_internal(name)
+        opened = self._open_partition((name, partition))
+        if "delete" not in opened.topic.cleanup_policy:
+            raise PolicyViolationError(f"topic {name!r} is compacted: it keeps the last record of each key")
+        with self._guard, storage_errors():
+            end_offset = opened.next_offset
+            offset = end_offset if before == -1 else before
+            if not 0 <= offset <= end_offset:
+                raise OffsetOutOfRangeError(f"{name}-{partition}: offset {before} is not between 0 and {end_offset}")
+            if offset > opened.log_start_offset:
+                opened.sync()  # first: else a crash could leave a log that ends before its start
+                set_offsets(self.path / LOG_START_OFFSETS, {(name, partition): offset})
+                opened.move_log_start(offset)
+            return opened.log_start_offset
 
     def _remove(self, name: str, numbers: Iterable[int]) -> None:
         """Remove partitions of a deleted topic: their folders last, so that the remaining work is known."""
@@ -322,6 +427,12 @@ class LogStore:
         return Consumer(self._parts, group, isolation_level, auto_offset_reset, max_poll_interval_ms)
 
     # state
+
+    @property
+    def parts(self) -> StoreParts:
+        """The coordinators and partitions, for a server of Kafka's protocol."""
+        self._check_open()
+        return self._parts
 
     def transactional_ids(self) -> list[TransactionState]:
         """Return the state of each transactional id."""
@@ -513,7 +624,15 @@ class LogStore:
         with storage_errors():
             make_partition_folder(folder, topic.topic_id, was_clean=self._was_clean)
             opened = Partition(
-                key, folder, topic, options, points, self._open_files, log_start, was_clean=self._was_clean
+                key,
+                folder,
+                topic,
+                options,
+                points,
+                self._open_files,
+                log_start,
+                appends=self._appends,
+                was_clean=self._was_clean,
             )
         self._open_files.use(opened)
         return opened

@@ -94,6 +94,20 @@ class Topic:
         return int(configs.get("internal.segment.bytes", configs.get("segment.bytes", DEFAULT_SEGMENT_BYTES)))
 
 
+def topic_configs(topic: Topic) -> dict[str, str]:
+    """Return the configurations of a topic, also those with Kafka's defaults."""
+    defaults = {
+        "cleanup.policy": "delete",
+        "segment.bytes": DEFAULT_SEGMENT_BYTES,
+        "retention.ms": DEFAULT_RETENTION_MS,
+        "retention.bytes": -1,
+        "delete.retention.ms": DEFAULT_DELETE_RETENTION_MS,
+        "min.compaction.lag.ms": 0,
+        "max.message.bytes": DEFAULT_MAX_MESSAGE_BYTES,
+    }
+    return {name: str(value) for name, value in {**defaults, **topic.configs}.items()}
+
+
 def check_name(name: str, existing: Iterable[str]) -> None:
     """Raise for a name that Kafka does not allow for a topic.
 

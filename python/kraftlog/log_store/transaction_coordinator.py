@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from kraftlog.codec.arrow_arrays import bytes_of, texts_of
 from kraftlog.codec.encode import Encoder
 from kraftlog.coordinator.partition_for import group_partition
 from kraftlog.log_store.coordinator_runtime import CoordinatorRuntime
@@ -41,6 +42,7 @@ from kraftlog.log_store.transaction_state import (
     Fence,
     InitProducerId,
     TopicPartition,
+    TransactionalProducer,
     TransactionState,
     transition,
 )
@@ -157,17 +159,36 @@ class TransactionCoordinator:
             ).sync()  # else a crash could leave records of an epoch that is given out again
             return begun
 
-    def add_partitions(self, state: TransactionState, partitions: frozenset[TopicPartition]) -> TransactionState:
-        """Take partitions into the transaction of a producer, and begin it when it has none."""
+    @property
+    def transaction_version(self) -> int:
+        """The level of the feature ``transaction.version``."""
+        return self._version
+
+    def add_partitions(
+        self,
+        state: TransactionalProducer,
+        partitions: frozenset[TopicPartition],
+        transaction_version: int | None = None,
+    ) -> TransactionState:
+        """Take partitions into the transaction of a producer, and begin it when it has none.
+
+        Parameters
+        ----------
+        state : TransactionalProducer
+        partitions : frozenset of (str, int)
+        transaction_version : int, optional
+            Version with which the producer writes, if it is lower than that of the store.
+        """
         self.abort_timed_out()
+        version = self._version if transaction_version is None else min(transaction_version, self._version)
         entry = self._id(state.transactional_id)
         with entry.lock:
             now = self._runtime.now()
-            event = AddPartitions(state.producer_id, state.producer_epoch, partitions, now, self._version)
+            event = AddPartitions(state.producer_id, state.producer_epoch, partitions, now, version)
             return self._write(state.transactional_id, entry, event)
 
     def end(
-        self, state: TransactionState, *, is_commit: bool, on_decision: Callable[[], None] | None = None
+        self, state: TransactionalProducer, *, is_commit: bool, on_decision: Callable[[], None] | None = None
     ) -> TransactionState:
         """Commit or abort the transaction of a producer; return the state with which its next one begins.
 
@@ -176,7 +197,7 @@ class TransactionCoordinator:
 
         Parameters
         ----------
-        state : TransactionState
+        state : TransactionalProducer
         is_commit : bool
         on_decision : callable, optional
             Is called when PrepareCommit is on disk, before the first marker is written.
@@ -223,14 +244,14 @@ class TransactionCoordinator:
                 self._settler.submit(self._settle_one, state.transactional_id)
         return completed
 
-    def has_decided(self, state: TransactionState) -> bool:
+    def has_decided(self, state: TransactionalProducer) -> bool:
         """Whether the commit of a producer's transaction may be decided: it can be committed again, and not aborted."""
         entry = self._id(state.transactional_id)
         with entry.lock:
             return _has_ended(entry, (state.producer_id, state.producer_epoch, True))
 
     @staticmethod
-    def _check_undecided(entry: _Id, state: TransactionState) -> None:
+    def _check_undecided(entry: _Id, state: TransactionalProducer) -> None:
         if _has_ended(entry, (state.producer_id, state.producer_epoch, True)):
             raise InvalidTransactionError(
                 f"transactional id {state.transactional_id!r}: the commit of the transaction was interrupted when it "
@@ -406,9 +427,7 @@ class TransactionCoordinator:
         self._append(state.transactional_id, transaction_record(state, self._version))
 
     def _append(self, transactional_id: str, record: KeyAndValue) -> None:
-        rows = pa.record_batch(
-            {"key": pa.array([record.key], pa.binary()), "value": pa.array([record.value], pa.binary())}
-        )
+        rows = pa.RecordBatch.from_arrays([bytes_of([record.key]), bytes_of([record.value])], ["key", "value"])
 
         def encode(base_offset: int, leader_epoch: int) -> Buffer:
             now = self._runtime.now()
@@ -433,7 +452,7 @@ class TransactionCoordinator:
         entry = self._id(transactional_id)
         if entry.log_partition < 0:
             count = self._runtime.partition_count(TRANSACTION_STATE)
-            entry.log_partition = group_partition(pa.array([transactional_id]), count)[0].as_py()
+            entry.log_partition = group_partition(texts_of([transactional_id]), count)[0].as_py()
         return self._runtime.partition((TRANSACTION_STATE, entry.log_partition))
 
     def _id(self, transactional_id: str) -> _Id:

@@ -10,6 +10,7 @@ Specification: "Transactions in Apache Kafka", KIP-98, KIP-890.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from kraftlog.log_store.errors import InvalidProducerIdMappingError, InvalidTransactionError, ProducerFencedError
 
@@ -21,6 +22,22 @@ PREPARED = (PREPARE_COMMIT, PREPARE_ABORT)
 LAST_EPOCH = 2**15 - 1  # reserved for ending transactions; a producer never writes with it
 NONE = -1
 EPOCH_BUMP_VERSION = 2  # since this transaction.version each end of a transaction raises the epoch (KIP-890)
+
+
+class TransactionalProducer(Protocol):
+    """A producer that claims a transactional id."""
+
+    @property
+    def transactional_id(self) -> str:
+        """The id."""
+
+    @property
+    def producer_id(self) -> int:
+        """As in the batch header."""
+
+    @property
+    def producer_epoch(self) -> int:
+        """As in the batch header."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +178,17 @@ def transition(transactional_id: str, state: TransactionState | None, event: Eve
         return _fenced(state, event)
     _check_producer(state, event.producer_id, event.producer_epoch)
     return _added(state, event) if isinstance(event, AddPartitions) else _prepared(state, event)
+
+
+def is_ended_again(state: TransactionState, producer: TransactionalProducer, *, is_commit: bool) -> bool:
+    """Whether a producer asks to end a transaction that has ended so, because the first response did not reach it."""
+    if state.status != (COMPLETE_COMMIT if is_commit else COMPLETE_ABORT):
+        return False
+    if state.transaction_version < EPOCH_BUMP_VERSION:
+        return (producer.producer_id, producer.producer_epoch) == (state.producer_id, state.producer_epoch)
+    if producer.producer_id == state.producer_id:
+        return producer.producer_epoch == state.producer_epoch - 1
+    return producer.producer_id == state.previous_producer_id and state.producer_epoch == 0
 
 
 def _begun(transactional_id: str, state: TransactionState | None, event: InitProducerId) -> TransactionState:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from kraftlog.protocol.error_code import ErrorCode
 from kraftlog.protocol.request import Request
-from kraftlog.server.served_log import NO_TOPIC_ID, ServedLog, ServedTopic
+from kraftlog.server.outcome import Outcome
+from kraftlog.server.readable_log import NO_TOPIC_ID, ReadableLog, ReadableTopic
 from kraftlog.server.server import Handler
 
 METADATA, DESCRIBE_CLUSTER = 3, 60
@@ -25,6 +28,11 @@ class Node:
     node_id: int = 1
 
     @property
+    def address(self) -> str:
+        """Host and port, for ``bootstrap.servers`` of a client."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
     def fields(self) -> dict[str, Any]:
         """Its fields in responses."""
         return {"node_id": self.node_id, "host": self.host, "port": self.port}
@@ -33,7 +41,7 @@ class Node:
 class ClusterRequests:
     """Answers ``Metadata`` and ``DescribeCluster``."""
 
-    def __init__(self, log: ServedLog, node: Node) -> None:
+    def __init__(self, log: ReadableLog, node: Node) -> None:
         self._log = log
         self._node = node
 
@@ -47,24 +55,30 @@ class ClusterRequests:
             "brokers": [self._node.fields],
             "cluster_id": self._log.cluster_id,
             "controller_id": self._node.node_id,
-            "topics": list(self._topics(request)),
+            "topics": await self._topics(request),
         }
 
-    def _topics(self, request: Request) -> Iterable[dict[str, Any]]:
+    async def _topics(self, request: Request) -> Iterable[dict[str, Any]]:
         requested = request.values["topics"]
         if requested is None or (request.version == 0 and not requested):
-            return map(self._topic, self._log.topics.values())
-        return map(self._requested, requested)
+            return [self._topic(topic) for topic in self._log.topics.values()]
+        creates = request.values["allow_auto_topic_creation"]
+        return [await self._requested(one, creates=creates) for one in requested]
 
-    def _requested(self, one: Mapping[str, Any]) -> dict[str, Any]:
+    async def _requested(self, one: Mapping[str, Any], *, creates: bool) -> dict[str, Any]:
         name, topic_id = one["name"], one["topic_id"]
-        found = self._log.topics_by_id.get(topic_id) if name is None else self._log.topics.get(name)
+        found = self._log.topic(name or "", topic_id if name is None else NO_TOPIC_ID)
         if found is not None:
             return self._topic(found)
-        code = ErrorCode.UNKNOWN_TOPIC_ID if name is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        code: int = ErrorCode.UNKNOWN_TOPIC_ID if name is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if creates and name is not None:
+            outcome = await asyncio.to_thread(Outcome.of, partial(self._log.created_on_use, name))
+            if outcome.value is not None:
+                return self._topic(outcome.value)
+            code = outcome.code
         return {"error_code": code, "name": name, "topic_id": topic_id or NO_TOPIC_ID}
 
-    def _topic(self, topic: ServedTopic) -> dict[str, Any]:
+    def _topic(self, topic: ReadableTopic) -> dict[str, Any]:
         # clients take the number of partitions for the number of entries, so that none is left out
         return {
             "name": topic.name,
@@ -73,7 +87,7 @@ class ClusterRequests:
             "partitions": [self._partition(topic, number) for number in range(max(topic.partitions) + 1)],
         }
 
-    def _partition(self, topic: ServedTopic, number: int) -> dict[str, Any]:
+    def _partition(self, topic: ReadableTopic, number: int) -> dict[str, Any]:
         if number not in topic.partitions:
             return {"error_code": ErrorCode.LEADER_NOT_AVAILABLE, "partition_index": number, "leader_id": _NO_LEADER}
         replicas = [self._node.node_id]

@@ -1,17 +1,87 @@
-"""Offsets that groups commit at a server of a log which is only read."""
+"""Offsets that groups commit at a server: in the log of a store, or outside of a log which is only read."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Mapping
 from pathlib import Path
+from threading import Lock
+from typing import Protocol
 
 from kraftlog.disk.disk import disk
 from kraftlog.disk.durable import write_file
+from kraftlog.log_store.group_members import GroupMetadata
 from kraftlog.log_store.group_offsets import OffsetAndMetadata
+from kraftlog.log_store.store import LogStore
 from kraftlog.topics import TopicPartition
 
 
-class CommittedOffsets:
+class CommittedOffsets(Protocol):
+    """Offsets that groups commit; its methods may wait for a disk, and run in several threads at once."""
+
+    @property
+    def groups(self) -> list[str]:
+        """The groups with offsets."""
+
+    def of(self, group_id: str) -> Mapping[tuple[str, int], OffsetAndMetadata]:
+        """Return the offsets of a group."""
+
+    def unstable(self, group_id: str) -> Collection[tuple[str, int]]:
+        """Return the partitions whose offsets an open transaction may change."""
+
+    def commit(self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        """Take offsets of a group.
+
+        Raises
+        ------
+        StoreError, OSError
+            When they cannot be committed; nothing is.
+        """
+
+    def forget(self, group_id: str, partitions: Collection[TopicPartition]) -> None:
+        """Remove offsets of a group.
+
+        Raises
+        ------
+        StoreError, OSError
+            When they cannot be removed.
+        """
+
+
+class StoredOffsets:
+    """Offsets in ``__consumer_offsets`` of a store.
+
+    Parameters
+    ----------
+    store : LogStore
+    """
+
+    def __init__(self, store: LogStore) -> None:
+        self._coordinator = store.parts.groups
+
+    @property
+    def groups(self) -> list[str]:
+        """The groups with offsets."""
+        return self._coordinator.groups()
+
+    def of(self, group_id: str) -> Mapping[tuple[str, int], OffsetAndMetadata]:
+        """Return the offsets of a group."""
+        return self._coordinator.committed(group_id)
+
+    def unstable(self, group_id: str) -> Collection[tuple[str, int]]:
+        """Return the partitions whose offsets an open transaction may change."""
+        return self._coordinator.fetch(group_id)[1]
+
+    def commit(self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        """Write offsets of a group, and wait for the disk."""
+        self._coordinator.commit(GroupMetadata(group_id), dict[tuple[str, int], OffsetAndMetadata](offsets))
+
+    def forget(self, group_id: str, partitions: Collection[TopicPartition]) -> None:
+        """Write that a group has no offsets of some partitions."""
+        self._coordinator.forget(group_id, sorted(partitions))
+
+
+class OffsetsOutsideLog:
     """Offsets by group, in memory, and in a file of the user's if one is named.
 
     Parameters
@@ -27,6 +97,7 @@ class CommittedOffsets:
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
+        self._lock = Lock()
         self._groups: dict[str, dict[TopicPartition, OffsetAndMetadata]] = {}
         if path is not None and disk().entry(path) is not None:
             try:
@@ -47,11 +118,15 @@ class CommittedOffsets:
         """The groups with offsets."""
         return list(self._groups)
 
-    def of(self, group_id: str) -> dict[TopicPartition, OffsetAndMetadata]:
+    def of(self, group_id: str) -> Mapping[tuple[str, int], OffsetAndMetadata]:
         """Return the offsets of a group."""
-        return self._groups.get(group_id, {})
+        return dict[tuple[str, int], OffsetAndMetadata](self._groups.get(group_id, {}))
 
-    def commit(self, group_id: str, offsets: dict[TopicPartition, OffsetAndMetadata]) -> None:
+    def unstable(self, _: str) -> Collection[tuple[str, int]]:
+        """Return no partitions: there are no transactions."""
+        return ()
+
+    def commit(self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         """Take offsets of a group.
 
         Raises
@@ -59,8 +134,23 @@ class CommittedOffsets:
         OSError
             When the file cannot be written; nothing is committed.
         """
-        before = self._groups.get(group_id, {})
-        groups = self._groups | {group_id: before | offsets}
+        with self._lock:
+            self._replace(group_id, self._groups.get(group_id, {}) | dict(offsets))
+
+    def forget(self, group_id: str, partitions: Collection[TopicPartition]) -> None:
+        """Remove offsets of a group.
+
+        Raises
+        ------
+        OSError
+            When the file cannot be written; nothing is removed.
+        """
+        with self._lock:
+            offsets = self._groups.get(group_id, {})
+            self._replace(group_id, {key: one for key, one in offsets.items() if key not in partitions})
+
+    def _replace(self, group_id: str, offsets: dict[TopicPartition, OffsetAndMetadata]) -> None:
+        groups = {name: some for name, some in (self._groups | {group_id: offsets}).items() if some}
         if self._path is not None:
             write_file(self._path, json.dumps({name: _rows(some) for name, some in groups.items()}, indent=1).encode())
         self._groups = groups

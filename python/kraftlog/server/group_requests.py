@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from kraftlog.log_store.group_offsets import OffsetAndMetadata
@@ -11,13 +13,15 @@ from kraftlog.protocol.request import Request
 from kraftlog.server.cluster_requests import Node
 from kraftlog.server.committed_offsets import CommittedOffsets
 from kraftlog.server.group import Group, GroupError, GroupState, Member
-from kraftlog.server.served_log import NO_TOPIC_ID, ServedLog, ServedTopic
+from kraftlog.server.outcome import Outcome
+from kraftlog.server.readable_log import NO_TOPIC_ID, ReadableLog, ReadableTopic
 from kraftlog.server.server import Handler
 from kraftlog.topics import TopicPartition
 
 OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR, JOIN_GROUP, HEARTBEAT = 8, 9, 10, 11, 12
 LEAVE_GROUP, SYNC_GROUP, DESCRIBE_GROUPS, LIST_GROUPS = 13, 14, 15, 16
-_GROUP = 0  # key type of a coordinator
+DELETE_GROUPS, OFFSET_DELETE = 42, 47
+_KEY_TYPES = (0, 1)  # of the coordinators of groups and of transactions
 _JOIN_WITH_ID, _JOIN_WITHOUT_PROTOCOL, _JOIN_SKIPPING = (
     4,
     7,
@@ -31,9 +35,9 @@ _NO_OFFSET = -1
 
 
 class GroupRequests:
-    """Answers the requests of consumer groups; their offsets are never written to the log."""
+    """Answers the requests of consumer groups of the classic protocol."""
 
-    def __init__(self, log: ServedLog, node: Node, offsets: CommittedOffsets) -> None:
+    def __init__(self, log: ReadableLog, node: Node, offsets: CommittedOffsets) -> None:
         self._log = log
         self._node = node
         self._offsets = offsets
@@ -52,6 +56,8 @@ class GroupRequests:
             OFFSET_FETCH: self._fetch,
             LIST_GROUPS: self._list,
             DESCRIBE_GROUPS: self._describe,
+            DELETE_GROUPS: self._delete,
+            OFFSET_DELETE: self._delete_offsets,
         }
 
     def close(self) -> None:
@@ -61,8 +67,8 @@ class GroupRequests:
 
     async def _find_coordinator(self, request: Request) -> Mapping[str, Any]:
         values = request.values
-        is_group = values["key_type"] == _GROUP
-        answer = {**self._node.fields} if is_group else {"error_code": ErrorCode.INVALID_REQUEST, "node_id": -1}
+        is_known = values["key_type"] in _KEY_TYPES
+        answer = {**self._node.fields} if is_known else {"error_code": ErrorCode.INVALID_REQUEST, "node_id": -1}
         if request.version >= _FIND_SEVERAL:
             keys = values["coordinator_keys"]
             return {"coordinators": [{"key": key, "host": "", "port": -1, **answer} for key in keys]}
@@ -168,12 +174,9 @@ class GroupRequests:
                     key = TopicPartition(found.name, one["partition_index"])
                     metadata, epoch = one["committed_metadata"] or "", one["committed_leader_epoch"]
                     offsets[key] = OffsetAndMetadata(one["committed_offset"], metadata, epoch)
-        failed = ErrorCode.NONE
-        if offsets:
-            try:
-                self._offsets.commit(values["group_id"], offsets)
-            except OSError:
-                failed = ErrorCode.KAFKA_STORAGE_ERROR
+        failed = (
+            await _code_of(partial(self._offsets.commit, values["group_id"], offsets)) if offsets else ErrorCode.NONE
+        )
         return {
             "topics": [
                 {
@@ -188,39 +191,116 @@ class GroupRequests:
             ]
         }
 
+    def code_of_transactional_commit(self, values: Mapping[str, Any]) -> int:
+        """Return whether a member may commit offsets in a transaction (KIP-447): the error of the protocol."""
+        if not values["group_id"]:
+            return ErrorCode.INVALID_GROUP_ID
+        if not values["member_id"] and values["generation_id"] < 0:
+            return ErrorCode.NONE  # only the transactional id fences
+        try:
+            self._known(values["group_id"]).may_commit(*_identity(values), values["generation_id"])
+        except GroupError as error:
+            return error.code
+        return ErrorCode.NONE
+
     async def _fetch(self, request: Request) -> Mapping[str, Any]:
         values = request.values
         if request.version < _FETCH_SEVERAL:
-            topics = self._fetched(values["group_id"], values["topics"])
+            topics = self._fetched(values["group_id"], values["topics"], requires_stable=values["require_stable"])
             return {"topics": [{"name": one["name"], "partitions": one["partitions"]} for one in topics]}
         groups = values["groups"]
         return {
             "groups": [
-                {"group_id": one["group_id"], "topics": self._fetched(one["group_id"], one["topics"])} for one in groups
+                {
+                    "group_id": one["group_id"],
+                    "topics": self._fetched(one["group_id"], one["topics"], requires_stable=values["require_stable"]),
+                }
+                for one in groups
             ]
         }
 
-    def _fetched(self, group_id: str, requested: Iterable[Mapping[str, Any]] | None) -> list[dict[str, Any]]:
+    def _fetched(
+        self, group_id: str, requested: Iterable[Mapping[str, Any]] | None, *, requires_stable: bool
+    ) -> list[dict[str, Any]]:
         offsets = self._offsets.of(group_id)
-        return [self._fetched_topic(offsets, one) for one in (self._all(offsets) if requested is None else requested)]
+        unstable = self._offsets.unstable(group_id) if requires_stable else ()
+        topics = self._all(offsets) if requested is None else requested
+        return [self._fetched_topic(offsets, unstable, one) for one in topics]
 
-    def _all(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> Iterable[dict[str, Any]]:
+    def _all(self, offsets: Mapping[tuple[str, int], OffsetAndMetadata]) -> Iterable[dict[str, Any]]:
         """Return the topics of committed offsets, as a request names them."""
-        for name in sorted({key.topic for key in offsets}):
-            found = self._log.topics.get(name)
+        for name in sorted({topic for topic, _ in offsets}):
+            found = self._log.topic(name, NO_TOPIC_ID)
             if found is not None:
-                numbers = sorted(key.partition for key in offsets if key.topic == name)
+                numbers = sorted(partition for topic, partition in offsets if topic == name)
                 yield {"name": name, "topic_id": found.topic_id, "partition_indexes": numbers}
 
     def _fetched_topic(
-        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], requested: Mapping[str, Any]
+        self,
+        offsets: Mapping[tuple[str, int], OffsetAndMetadata],
+        unstable: Collection[tuple[str, int]],
+        requested: Mapping[str, Any],
     ) -> dict[str, Any]:
         topic_id = requested.get("topic_id", NO_TOPIC_ID)
         found = self._log.topic(requested["name"], topic_id)
         code = ErrorCode.UNKNOWN_TOPIC_ID if found is None and topic_id != NO_TOPIC_ID else ErrorCode.NONE
         name = requested["name"] if found is None else found.name
-        rows = [_offset_fields(offsets.get(TopicPartition(name, n)), n, code) for n in requested["partition_indexes"]]
+        rows = [
+            _offset_fields(offsets.get(key), key[1], ErrorCode.UNSTABLE_OFFSET_COMMIT if key in unstable else code)
+            for key in ((name, number) for number in requested["partition_indexes"])
+        ]
         return {"name": name, "topic_id": topic_id, "partitions": rows}
+
+    async def _delete(self, request: Request) -> Mapping[str, Any]:
+        names = request.values["groups_names"]
+        return {"results": [{"group_id": name, "error_code": await self._deleted(name)} for name in names]}
+
+    async def _deleted(self, group_id: str) -> int:
+        group, offsets = self._groups.get(group_id), self._offsets.of(group_id)
+        if group is None and not offsets:
+            return ErrorCode.GROUP_ID_NOT_FOUND
+        if group is not None and group.state != GroupState.EMPTY:
+            return ErrorCode.NON_EMPTY_GROUP
+        code = await _code_of(partial(self._offsets.forget, group_id, [TopicPartition(*key) for key in offsets]))
+        if not code and group is not None and group.state == GroupState.EMPTY:
+            del self._groups[group_id]
+        return code
+
+    async def _delete_offsets(self, request: Request) -> Mapping[str, Any]:
+        values = request.values
+        group_id = values["group_id"]
+        group, offsets = self._groups.get(group_id), self._offsets.of(group_id)
+        if group is None and not offsets:
+            return {"error_code": ErrorCode.GROUP_ID_NOT_FOUND}
+        # the subscriptions of members are theirs: while there are any, every topic may be one of them
+        is_used = group is not None and group.state != GroupState.EMPTY
+        codes: dict[TopicPartition, int] = {}
+        for topic in values["topics"]:
+            found = self._log.topic(topic["name"], NO_TOPIC_ID)
+            for one in topic["partitions"]:
+                key = TopicPartition(topic["name"], one["partition_index"])
+                is_known = found is not None and key.partition in found.partitions
+                codes[key] = ErrorCode.NONE if is_known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                if is_known and is_used:
+                    codes[key] = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+        removed = [key for key, code in codes.items() if not code and key in offsets]
+        failed = await _code_of(partial(self._offsets.forget, group_id, removed))
+        return {
+            "error_code": failed,
+            "topics": [
+                {
+                    "name": topic["name"],
+                    "partitions": [
+                        {
+                            "partition_index": one["partition_index"],
+                            "error_code": codes[TopicPartition(topic["name"], one["partition_index"])],
+                        }
+                        for one in topic["partitions"]
+                    ],
+                }
+                for topic in values["topics"]
+            ],
+        }
 
     # lists
 
@@ -274,11 +354,15 @@ class GroupRequests:
         }
 
 
+async def _code_of(write: Callable[[], None]) -> int:
+    return (await asyncio.to_thread(Outcome.of, write)).code
+
+
 def _identity(values: Mapping[str, Any]) -> tuple[str, str | None]:
     return values["member_id"], values["group_instance_id"]
 
 
-def _code_of_commit(found: ServedTopic | None, topic: Mapping[str, Any], one: Mapping[str, Any]) -> ErrorCode:
+def _code_of_commit(found: ReadableTopic | None, topic: Mapping[str, Any], one: Mapping[str, Any]) -> ErrorCode:
     if found is None:
         by_id = topic["topic_id"] != NO_TOPIC_ID
         return ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

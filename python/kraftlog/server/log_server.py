@@ -2,38 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypedDict, Unpack
+from typing import Self, Unpack
 
 from kraftlog.errors import Fault
 from kraftlog.layout.discover import LogPaths
 from kraftlog.server.cluster_requests import ClusterRequests, Node
-from kraftlog.server.committed_offsets import CommittedOffsets
+from kraftlog.server.committed_offsets import OffsetsOutsideLog
 from kraftlog.server.group_requests import GroupRequests
-from kraftlog.server.options import ServerOptions
+from kraftlog.server.options import ServerArguments, ServerOptions
 from kraftlog.server.reading_requests import ReadingRequests
 from kraftlog.server.refused_requests import RefusedRequests
 from kraftlog.server.served_log import ServedLog
 from kraftlog.server.server import Server
+from kraftlog.server.server_thread import ServerThread
 from kraftlog.tables.log import Log
 from kraftlog.tables.open_log import open as open_log
-
-
-class ServerArguments(TypedDict, total=False):
-    """The attributes of ``ServerOptions``."""
-
-    host: str
-    port: int
-    advertised_host: str | None
-    max_request_bytes: int
-    max_response_bytes: int
-    max_connections: int
-    max_idle_ms: int
 
 
 class LogServer:
@@ -85,7 +70,7 @@ class LogServer:
         self._options = ServerOptions(**options)
         opened = log if isinstance(log, Log) else open_log(log)
         self._log = ServedLog(opened, leaves_out_damaged=leave_out_damaged)
-        offsets = CommittedOffsets(None if group_offsets is None else Path(group_offsets))
+        offsets = OffsetsOutsideLog(None if group_offsets is None else Path(group_offsets))
         listening = self._options.listen()
         self._node = Node(self._options.client_host, int(listening.getsockname()[1]))
         groups = GroupRequests(self._log, self._node, offsets)
@@ -95,14 +80,13 @@ class LogServer:
             **RefusedRequests().handlers,
             **groups.handlers,
         }
-        self._running = _Running(Server(handlers, self._options, listening), groups)
-        self._running.start()
+        self._thread = ServerThread()
+        self._thread.start(Server(handlers, self._options, listening), groups.close)
 
     @property
     def bootstrap_servers(self) -> str:
         """Host and port, for ``bootstrap.servers`` of a client."""
-        host = self._node.host
-        return f"[{host}]:{self._node.port}" if ":" in host else f"{host}:{self._node.port}"
+        return self._node.address
 
     @property
     def topics(self) -> dict[str, int]:
@@ -121,7 +105,7 @@ class LogServer:
 
     def close(self) -> None:
         """Close all connections; a second call does nothing."""
-        self._running.stop()
+        self._thread.stop()
 
     def __enter__(self) -> Self:
         return self
@@ -130,34 +114,3 @@ class LogServer:
         self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
-
-
-@dataclass
-class _Running:
-    """The thread with the event loop of a server."""
-
-    server: Server
-    groups: GroupRequests
-
-    def __post_init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._is_to_end = asyncio.Event()
-        self._thread = threading.Thread(target=self._run, name="kraftlog-server", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def _run(self) -> None:
-        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
-            runner.run(self._serve())
-
-    async def _serve(self) -> None:
-        await self.server.start()
-        await self._is_to_end.wait()
-        await self.server.close()
-        self.groups.close()
-
-    def stop(self) -> None:
-        with suppress(RuntimeError):  # the loop is closed
-            self._loop.call_soon_threadsafe(self._is_to_end.set)
-        self._thread.join()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from dataclasses import dataclass
+from typing import TypedDict
 
 LOOPBACK = "127.0.0.1"
 _BACKLOG = 128
@@ -66,3 +67,15 @@ class ServerOptions:
         _ = self.client_host
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
         return socket.create_server((self.host, self.port), family=family, backlog=_BACKLOG)
+
+
+class ServerArguments(TypedDict, total=False):
+    """``ServerOptions`` as arguments, for type checkers."""
+
+    host: str
+    port: int
+    advertised_host: str | None
+    max_request_bytes: int
+    max_response_bytes: int
+    max_connections: int
+    max_idle_ms: int

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from kraftlog.codec.options import READ_COMMITTED, READ_UNCOMMITTED
 from kraftlog.errors import RecordError
 from kraftlog.protocol.error_code import ErrorCode
 from kraftlog.protocol.request import Request
 from kraftlog.server.options import ServerOptions
-from kraftlog.server.served_log import (
-    NO_TOPIC_ID,
-    OffsetOutOfRangeError,
-    ServedLog,
-    ServedPartition,
-    ServedTopic,
-)
+from kraftlog.server.outcome import Outcome
+from kraftlog.server.readable_log import NO_TOPIC_ID, ReadableLog, ReadablePartition, ReadableTopic
 from kraftlog.server.server import Handler
 from kraftlog.tables.partition_offsets import Found, Time
+from kraftlog.topics import TopicPartition
 from kraftlog.types import IsolationLevel
-
-Result = TypeVar("Result")
 
 FETCH, LIST_OFFSETS = 1, 2
 _UNKNOWN = -1
@@ -41,7 +35,7 @@ class ReadingRequests:
     Fetch sessions (KIP-227) are never created, which a server may do; a client then names all partitions each time.
     """
 
-    def __init__(self, log: ServedLog, options: ServerOptions) -> None:
+    def __init__(self, log: ReadableLog, options: ServerOptions) -> None:
         self._log = log
         self._options = options
 
@@ -55,11 +49,29 @@ class ReadingRequests:
         if values["session_id"]:
             return {"error_code": ErrorCode.FETCH_SESSION_ID_NOT_FOUND}
         isolation_level = _isolation_level(values)
-        answer = await asyncio.to_thread(self._fetched, values, isolation_level)
-        has_news = any(one["records"] or one["error_code"] for topic in answer for one in topic["partitions"])
-        if not has_news:  # and there will be none
-            await asyncio.sleep(max(values["max_wait_ms"], 0) / 1000)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + max(values["max_wait_ms"], 0) / 1000
+        min_bytes = min(values["min_bytes"], values["max_bytes"], self._options.max_response_bytes)
+        while True:
+            grown = self._log.growth(self._partitions(values))  # before the log is read, so that no append is missed
+            try:
+                answer = await asyncio.to_thread(self._fetched, values, isolation_level)
+                partitions = [one for topic in answer for one in topic["partitions"]]
+                size = sum(len(one["records"] or b"") for one in partitions)
+                if size >= min_bytes or any(one["error_code"] for one in partitions):
+                    break
+                done, _ = await asyncio.wait([grown], timeout=max(deadline - loop.time(), 0))
+                if not done:
+                    break
+            finally:
+                grown.cancel()
         return {"responses": answer}
+
+    def _partitions(self, values: Mapping[str, Any]) -> Iterator[TopicPartition]:
+        for requested in values["topics"]:
+            topic = self._log.topic(requested["topic"], requested["topic_id"])
+            if topic is not None:
+                yield from (TopicPartition(topic.name, one["partition"]) for one in requested["partitions"])
 
     def _fetched(self, values: Mapping[str, Any], isolation_level: IsolationLevel) -> list[dict[str, Any]]:
         left = min(values["max_bytes"], self._options.max_response_bytes)
@@ -77,7 +89,7 @@ class ReadingRequests:
     def _fetched_partition(
         self,
         requested: Mapping[str, Any],
-        topic: ServedTopic | None,
+        topic: ReadableTopic | None,
         one: Mapping[str, Any],
         left: int,
         isolation_level: IsolationLevel,
@@ -93,11 +105,11 @@ class ReadingRequests:
             by_id = topic is None and requested["topic_id"] != NO_TOPIC_ID
             code = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             return fields | {"error_code": code}
-        code, found = _try(lambda: self._read(partition, one, left, isolation_level))
-        return fields | {"error_code": code} | (found or {})
+        outcome = Outcome.of(lambda: self._read(partition, one, left, isolation_level))
+        return fields | {"error_code": _code_of(outcome)} | (outcome.value or {})
 
     def _read(
-        self, partition: ServedPartition, one: Mapping[str, Any], left: int, isolation_level: IsolationLevel
+        self, partition: ReadablePartition, one: Mapping[str, Any], left: int, isolation_level: IsolationLevel
     ) -> dict[str, Any]:
         fields = {
             "high_watermark": partition.high_watermark,
@@ -132,7 +144,7 @@ class ReadingRequests:
 
     def _listed_partition(self, name: str, one: Mapping[str, Any], isolation_level: IsolationLevel) -> dict[str, Any]:
         fields = {"partition_index": one["partition_index"], "error_code": ErrorCode.NONE}
-        topic, timestamp = self._log.topics.get(name), one["timestamp"]
+        topic, timestamp = self._log.topic(name, NO_TOPIC_ID), one["timestamp"]
         partition = None if topic is None else topic.partitions.get(one["partition_index"])
         if partition is None:
             return fields | {"error_code": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
@@ -140,23 +152,16 @@ class ReadingRequests:
             return fields
         if timestamp < 0 and timestamp not in _TIMES:
             return fields | {"error_code": ErrorCode.UNSUPPORTED_VERSION}
-        code, found = _try(lambda: partition.offset_at(_TIMES.get(timestamp, timestamp), isolation_level))
-        found = found or Found()
+        outcome = Outcome.of(lambda: partition.offset_at(_TIMES.get(timestamp, timestamp), isolation_level))
+        found = outcome.value or Found()
         offset = _UNKNOWN if found.offset is None else found.offset
-        return fields | {"error_code": code, "timestamp": found.timestamp, "offset": offset}
+        return fields | {"error_code": _code_of(outcome), "timestamp": found.timestamp, "offset": offset}
 
 
 def _isolation_level(values: Mapping[str, Any]) -> IsolationLevel:
     return READ_COMMITTED if values["isolation_level"] else READ_UNCOMMITTED
 
 
-def _try(read: Callable[[], Result]) -> tuple[ErrorCode, Result | None]:
-    """Return the result; the error of the protocol that says why there is none."""
-    try:
-        return ErrorCode.NONE, read()
-    except OffsetOutOfRangeError:
-        return ErrorCode.OFFSET_OUT_OF_RANGE, None
-    except RecordError:
-        return ErrorCode.CORRUPT_MESSAGE, None
-    except OSError:
-        return ErrorCode.KAFKA_STORAGE_ERROR, None
+def _code_of(outcome: Outcome[Any]) -> int:
+    """Return the error code; any damage is CORRUPT_MESSAGE to a consumer."""
+    return ErrorCode.CORRUPT_MESSAGE if isinstance(outcome.error, RecordError) else outcome.code

@@ -8,17 +8,25 @@ import socket
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeAlias
 
-from kraftlog.errors import InvalidRecordError
+from kraftlog.errors import InvalidRecordError, KraftlogError
 from kraftlog.protocol.api import apis
 from kraftlog.protocol.error_code import ErrorCode
 from kraftlog.protocol.request import API_VERSIONS, UNKNOWN_VERSION, Request, UnsupportedRequestError
 from kraftlog.server.options import ServerOptions
 
-Handler: TypeAlias = Callable[[Request], Awaitable[Mapping[str, Any]]]
-"""Returns the fields of the response."""
+Handler: TypeAlias = Callable[[Request], Awaitable[Mapping[str, Any] | None]]
+"""Returns the fields of the response; None if the client expects none."""
+
+
+class ConnectionEndedError(KraftlogError):
+    """A request whose only answer is the end of the connection."""
+
 
 _log = logging.getLogger("kraftlog.server")
 _LENGTH_BYTES = 4
+_NO_FEATURES: Mapping[str, int] = {}
+_FEATURES_FROM_ZERO = 4  # first version of ApiVersions whose clients accept a feature that may be off (KIP-584)
+_FEATURES_EPOCH = 0  # they do not change while a server runs
 
 
 class Server:
@@ -33,9 +41,18 @@ class Server:
     options : ServerOptions
     listening : socket.socket
         Closed with the server.
+    features : mapping of str to int
+        Levels of the features of the cluster that clients depend on.
     """
 
-    def __init__(self, handlers: Mapping[int, Handler], options: ServerOptions, listening: socket.socket) -> None:
+    def __init__(
+        self,
+        handlers: Mapping[int, Handler],
+        options: ServerOptions,
+        listening: socket.socket,
+        features: Mapping[str, int] = _NO_FEATURES,
+    ) -> None:
+        self._features = features
         self._handlers = {API_VERSIONS: self._api_versions, **handlers}
         self._options = options
         self._listening = listening
@@ -69,8 +86,10 @@ class Server:
                 await self._answer_one(reader, writer)
         except (asyncio.IncompleteReadError, ConnectionError, TimeoutError, asyncio.CancelledError):
             pass  # the client is gone, or idle, or the server is closed
-        except (InvalidRecordError, UnsupportedRequestError) as error:
+        except (InvalidRecordError, UnsupportedRequestError, ConnectionEndedError) as error:
             _log.warning("a connection is closed: %s", error)
+        except Exception:  # the client learns of it by the end of the connection, and does not wait
+            _log.exception("a connection is closed")
         finally:
             self._connections.discard(task)
             writer.transport.abort()
@@ -86,6 +105,8 @@ class Server:
         if handler is None:
             raise UnsupportedRequestError(f"{request.api.name} is not supported")
         values = await handler(request)
+        if values is None:
+            return
         writer.writelines(request.response(values))
         async with asyncio.timeout(self._options.max_idle_ms / 1000):
             await writer.drain()
@@ -97,4 +118,18 @@ class Server:
             for one in known
         ]
         is_unknown = request.version == UNKNOWN_VERSION
-        return {"error_code": ErrorCode.UNSUPPORTED_VERSION if is_unknown else ErrorCode.NONE, "api_keys": ranges}
+        fields: dict[str, Any] = {
+            "error_code": ErrorCode.UNSUPPORTED_VERSION if is_unknown else ErrorCode.NONE,
+            "api_keys": ranges,
+        }
+        if self._features and request.version >= _FEATURES_FROM_ZERO - 1:
+            levels = sorted(self._features.items())
+            fields["finalized_features_epoch"] = _FEATURES_EPOCH
+            fields["finalized_features"] = [
+                {"name": name, "max_version_level": level, "min_version_level": level} for name, level in levels
+            ]
+            if request.version >= _FEATURES_FROM_ZERO:
+                fields["supported_features"] = [
+                    {"name": name, "min_version": 0, "max_version": level} for name, level in levels
+                ]
+        return fields

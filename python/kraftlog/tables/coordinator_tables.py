@@ -39,7 +39,8 @@ from kraftlog.topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 OFFSET_COMMIT = "OffsetCommit"
 _READ = ["key", "value", "offset", "producer_id"]
 _BATCH_BYTES = 4 * ReadOptions.batch_bytes  # measured: fewer record batches
-_NO_RECORDS = pa.RecordBatch.from_pylist([], schema=schema.RECORDS.select(_READ))
+_SCHEMA = schema.RECORDS.select(_READ)
+_NO_RECORDS = pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in _SCHEMA], schema=_SCHEMA)
 
 
 def offset_rows(read: Read) -> Iterator[pa.RecordBatch]:

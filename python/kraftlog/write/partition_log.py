@@ -48,8 +48,8 @@ class PartitionLog:
     epochs : LeaderEpochs
     failure : BaseException or None
         The error that stopped all writes.
-    least_timestamp : int
-        As in ``LogOptions``; it is updated while a log stays open for long.
+    least_timestamp, segment_bytes : int
+        As in ``LogOptions``; they are updated while a log stays open for long.
 
     Raises
     ------
@@ -76,6 +76,7 @@ class PartitionLog:
         self.epochs = end.epochs
         self.failure: BaseException | None = None
         self.least_timestamp = options.least_timestamp
+        self.segment_bytes = options.segment_bytes
         self._folder = end.folder
         self._options = options
         self._recovery_point = recovery_point
@@ -363,7 +364,7 @@ class PartitionLog:
         return fitting(
             headers,
             size=self._segment.state.size,
-            most_bytes=self._options.segment_bytes,
+            most_bytes=self.segment_bytes,
             base_offset=self._segment.base_offset,
             most_offsets=LARGEST_RELATIVE_OFFSET,
         )

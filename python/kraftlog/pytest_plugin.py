@@ -1,0 +1,31 @@
+"""Fixtures for tests that need a Kafka broker; nothing else is imported before one of them is used."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from kraftlog.server.broker import Broker
+
+_LONGEST_NAME = 100
+
+
+@pytest.fixture
+def kafka_broker() -> Iterator[Broker]:
+    """Return a broker of the test's own, in a temporary directory: see ``kraftlog.Broker``."""
+    from kraftlog.server.broker import Broker
+
+    with Broker() as broker:
+        yield broker
+
+
+@pytest.fixture
+def kafka_topic(kafka_broker: Broker, request: pytest.FixtureRequest) -> str:
+    """Return the name of a new topic of the broker, which is made of the name of the test."""
+    name = re.sub("[^a-zA-Z0-9._-]+", "-", request.node.name)[:_LONGEST_NAME].strip("-")
+    kafka_broker.store.create_topic(name)
+    return name

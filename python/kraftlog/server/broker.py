@@ -1,0 +1,169 @@
+"""``Broker``: a store that Kafka's clients write and read."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import TracebackType
+from typing import Self, Unpack
+
+from kraftlog.log_store.store import LogStore
+from kraftlog.server.cluster_requests import ClusterRequests, Node
+from kraftlog.server.committed_offsets import StoredOffsets
+from kraftlog.server.faults import Faults
+from kraftlog.server.group_requests import GroupRequests
+from kraftlog.server.live_log import LiveLog
+from kraftlog.server.options import ServerArguments, ServerOptions
+from kraftlog.server.produce_requests import ProduceRequests
+from kraftlog.server.reading_requests import ReadingRequests
+from kraftlog.server.server import Server
+from kraftlog.server.server_thread import ServerThread
+from kraftlog.server.topic_requests import TopicRequests
+from kraftlog.server.transaction_lists import TransactionLists
+from kraftlog.server.transaction_requests import TransactionRequests
+from kraftlog.server.upkeep import upkeep
+from kraftlog.write.log_options import Fsync
+
+MAX_REQUEST_BYTES = 100 << 20  # socket.request.max.bytes
+_FEATURES = ("metadata.version", "transaction.version")  # those that clients depend on
+
+
+class Broker:
+    """One node that Kafka's clients produce to and consume from, until it is closed.
+
+    It is for tests, reading and edges: it has no replicas, no authentication and no encryption. Its log directory is
+    that of a ``LogStore``: Kafka, and all tools of this package, can open it afterwards. Requests are answered in a
+    thread of its own.
+
+    Parameters
+    ----------
+    path : path, optional
+        The log directory; created if missing. By default a temporary one, which is removed at the end.
+    auto_create_partitions : int
+        Partitions of a topic that a client creates by its first use; 0: such topics are unknown.
+    fsync : {"commit", "batch", "close"}, optional
+        As in ``StoreOptions``: by default ``commit``, so that records that were acknowledged to a client with
+        ``acks=all`` survive a power failure; ``close`` in a temporary directory.
+    **options
+        As in ``ServerOptions``: by default a free port of the loopback address.
+
+    Attributes
+    ----------
+    path : Path
+    store : LogStore
+        The open store, which other threads of this process can use at the same time.
+    faults : Faults
+        Faults that a test asks for.
+
+    Raises
+    ------
+    OSError
+        When the address is in use, or is not one of this host.
+    LogDirectoryLockedError
+        When a broker or a store has the directory.
+    ValueError
+        When it is not the log directory of a single KRaft node.
+
+    Examples
+    --------
+    >>> import kraftlog
+    >>> from confluent_kafka import Consumer, Producer
+    >>> with kraftlog.Broker() as broker:
+    ...     producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+    ...     producer.produce("orders", b"one")
+    ...     producer.flush()
+    ...     log = kraftlog.open(broker.path, topics=["orders"])
+    ...     log.records(["offset", "value"]).to_table().to_pylist()
+    0
+    [{'offset': 0, 'value': b'one'}]
+    """
+
+    def __init__(
+        self,
+        path: str | Path | None = None,
+        *,
+        auto_create_partitions: int = 1,
+        fsync: Fsync | None = None,
+        **options: Unpack[ServerArguments],
+    ) -> None:
+        options.setdefault("max_request_bytes", MAX_REQUEST_BYTES)
+        self._options = ServerOptions(**options)
+        self._auto_create_partitions = auto_create_partitions
+        self._folder = TemporaryDirectory(prefix="kraftlog-broker-") if path is None else None
+        self.path = Path(path if self._folder is None else self._folder.name)
+        self._fsync: Fsync = fsync or ("commit" if self._folder is None else "close")
+        self.faults = Faults()
+        self._opened = ExitStack()
+        try:
+            self._start()
+        except BaseException:
+            self._remove_folder()
+            raise
+
+    def _start(self) -> None:
+        with ExitStack() as opened:
+            listening = opened.enter_context(self._options.listen())
+            self.store = opened.enter_context(LogStore(self.path, fsync=self._fsync))
+            cluster = self.store.parts.cluster
+            self._node = Node(self._options.client_host, int(listening.getsockname()[1]), cluster.node_id)
+            self._options = replace(self._options, port=self._node.port)  # for a restart
+            thread = ServerThread()
+            log = LiveLog(self.store, thread.loop, auto_create_partitions=self._auto_create_partitions)
+            groups = GroupRequests(log, self._node, StoredOffsets(self.store))
+            handlers = {
+                **ClusterRequests(log, self._node).handlers,
+                **ReadingRequests(log, self._options).handlers,
+                **ProduceRequests(self.store, log).handlers,
+                **TransactionRequests(self.store, log, groups).handlers,
+                **TransactionLists(self.store).handlers,
+                **TopicRequests(self.store, log, self._node, max(self._auto_create_partitions, 1)).handlers,
+                **groups.handlers,
+            }
+            with_faults = {key: self.faults.around(handler) for key, handler in handlers.items()}
+            features = {name: cluster.features[name] for name in _FEATURES if name in cluster.features}
+            opened.callback(log.close)
+            thread.start(Server(with_faults, self._options, listening, features), groups.close, upkeep(self.store))
+            opened.callback(thread.stop)
+            self._opened = opened.pop_all()
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Host and port, for ``bootstrap.servers`` of a client."""
+        return self._node.address
+
+    def close(self) -> None:
+        """Close all connections and the store, in this order; a second call does nothing.
+
+        Open transactions are aborted, as by ``LogStore.close``.
+        """
+        try:
+            self._opened.close()
+        finally:
+            self._remove_folder()
+
+    def kill(self) -> None:
+        """Stop as if the process were killed: nothing is completed on disk, and connections end at once.
+
+        The directory stays, also a temporary one, until ``close``.
+        """
+        self.store._abandon()
+        self._opened.close()
+
+    def restart(self) -> None:
+        """Start again at the same address, with the same directory; after ``kill`` the store recovers first."""
+        self._opened.close()
+        self._start()
+
+    def _remove_folder(self) -> None:
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,154 @@
+"""The batches of a partition's segments, found by offset and returned as they are."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from threading import Lock
+from typing import NamedTuple
+
+import numpy as np
+
+from kraftlog._native.scanner import HEADER_DTYPE
+from kraftlog.codec.header_scan import HeaderScan, ends
+from kraftlog.codec.headers import Headers, last_offsets
+from kraftlog.codec.options import ReadOptions
+from kraftlog.errors import Fault, error_from_fault
+from kraftlog.layout.segment import Segment
+from kraftlog.read.seek import seek
+from kraftlog.read.segment_reader import as_listed, located
+from kraftlog.types import InputFile
+
+_MOST_PLACES = 1024  # of next offsets that are remembered for each partition
+_LEAST_BYTES = 1 << 12  # of a read, so that it has a header
+
+
+class _Place(NamedTuple):
+    """A batch: the number of its segment, and its byte there."""
+
+    number: int
+    position: int
+
+
+class SegmentBatches:
+    """The batches of segments of a partition; its methods may run in several threads at once.
+
+    Parameters
+    ----------
+    segments : sequence of Segment
+        In order.
+    leaves_out_damaged : bool
+        Whether damaged batches are left out; otherwise a fetch that begins with one fails.
+    first_position : int
+        The byte of the first segment from which it is read, if index files need not be asked.
+
+    Attributes
+    ----------
+    faults : list of Fault
+        Damage that was met.
+    """
+
+    def __init__(
+        self, segments: Sequence[Segment], *, leaves_out_damaged: bool = False, first_position: int = -1
+    ) -> None:
+        self._segments = segments
+        self._leaves_out_damaged = leaves_out_damaged
+        self._first_position = first_position
+        self._base_offsets = np.array([segment.base_offset or 0 for segment in segments])
+        self._places: OrderedDict[int, _Place] = OrderedDict()
+        self._lock = Lock()
+        self.faults: list[Fault] = []
+
+    def read(self, offset: int, max_bytes: int, end_offset: int) -> tuple[bytes | memoryview, int]:
+        """Return batches from the one with an offset on, and the last offset in them.
+
+        Parameters
+        ----------
+        offset : int
+        max_bytes : int
+            At least one batch is returned, whatever its size.
+        end_offset : int
+            Batches from there on are not returned.
+
+        Raises
+        ------
+        RecordError
+            When the first batch is damaged, unless such batches are left out.
+        OSError
+            When a segment cannot be read.
+        """
+        if offset >= end_offset:
+            return b"", -1
+        with self._lock:
+            place = self._places.get(offset)
+        if place is None:
+            number = max(int(np.searchsorted(self._base_offsets, offset, side="right")) - 1, 0)
+            place = _Place(number, self._first_position if number == 0 else -1)
+        for number in range(place.number, len(self._segments)):
+            position = place.position if number == place.number else 0
+            found = self._batches_of(number, position, offset, max_bytes, end_offset)
+            if found is not None:
+                return found
+        return b"", -1
+
+    def _batches_of(
+        self, number: int, position: int, offset: int, max_bytes: int, end_offset: int
+    ) -> tuple[bytes | memoryview, int] | None:
+        """Return batches of a segment; None if it has none from the offset on."""
+        segment = self._segments[number]
+        with as_listed(segment) as file:
+            if position < 0:
+                position, _ = seek(segment, file, ReadOptions(start_offset=offset))
+            size = max(max_bytes, _LEAST_BYTES)
+            while position < file.size:
+                data = memoryview(file.read(position, min(position + size, file.size)))
+                headers = _sound(data)
+                if not len(headers):
+                    position, end = self._next_batch(segment, file, position)
+                    size = max(size, end - position)  # it may be larger than what was read
+                    continue
+                is_wanted = (last_offsets(headers) >= offset) & (headers["base_offset"] < end_offset)
+                if is_wanted.any():
+                    return self._take(data, _Place(number, position), headers[is_wanted])
+                if int(headers["base_offset"][-1]) >= end_offset:
+                    return b"", -1
+                position += int(ends(headers[-1:])[0])
+        return None
+
+    def _take(self, data: memoryview, place: _Place, headers: Headers) -> tuple[memoryview, int]:
+        start, end = int(headers["position"][0]), int(ends(headers[-1:])[0])
+        last_offset = int(last_offsets(headers[-1:])[0])
+        with self._lock:
+            self._places[last_offset + 1] = _Place(place.number, place.position + end)
+            if len(self._places) > _MOST_PLACES:
+                self._places.popitem(last=False)
+        return data[start:end], last_offset
+
+    def _next_batch(self, segment: Segment, file: InputFile, position: int) -> tuple[int, int]:
+        """Return the first and last byte of the next intact batch, or the end of the file twice; note damage before it.
+
+        Raises
+        ------
+        RecordError
+            For damage, unless damaged batches are left out.
+        """
+        scan = HeaderScan(file, position, check_crc=True, salvage=True)
+        intact = (headers for headers in scan.headers(1) if len(headers) and headers["crc_ok"][0])
+        found = next(intact, None)
+        if scan.faults:
+            fault = located(segment, scan.faults[0])
+            with self._lock:
+                if fault not in self.faults:
+                    self.faults.append(fault)
+            if not self._leaves_out_damaged:
+                raise error_from_fault(fault)
+        return (file.size, file.size) if found is None else (int(found["position"][0]), int(ends(found)[0]))
+
+
+def _sound(data: memoryview) -> Headers:
+    """Return the headers of the whole and intact batches before the first other one."""
+    headers = next(HeaderScan(data, check_crc=True).headers(), None)
+    if headers is None:
+        return np.empty(0, HEADER_DTYPE)
+    is_sound = (headers["crc_ok"] == 1) & (ends(headers) <= len(data))
+    return headers if is_sound.all() else headers[: int(np.argmin(is_sound))]
