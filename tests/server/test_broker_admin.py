@@ -256,7 +256,7 @@ def test_a_group_goes_on_where_it_was(tmp_path: Path):
         consumer, values = consume(broker, 2)
         assert values == [b"e", b"f"]
         consumer.close()
-    offsets = kraftlog.open(tmp_path).offsets(["group", "topic", "offset"]).to_table().to_pylist()
+    offsets = kraftlog.open(tmp_path).offsets(["group", "topic", "offset"]).to_pylist()
     assert offsets == [{"group": "g", "topic": "orders", "offset": 4}]
     check(tmp_path)
 
@@ -288,7 +288,7 @@ def test_deleted_groups_and_offsets(broker: Broker):
         )
         assert delete("h") == ErrorCode.NONE
         assert delete("h") == delete_offsets("h") == ErrorCode.GROUP_ID_NOT_FOUND
-    assert kraftlog.open(broker.path).offsets().to_table().num_rows == 0
+    assert kraftlog.open(broker.path).offsets().num_rows == 0
     broker.restart()
     assert broker.store.groups() == []
 

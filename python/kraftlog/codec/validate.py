@@ -318,7 +318,8 @@ def _are_null(column: pa.Array) -> npt.NDArray[np.bool_]:
     if validity is None:
         return np.zeros(len(column), bool)
     bits = np.unpackbits(np.frombuffer(validity, np.uint8), bitorder="little")
-    return bits[column.offset : column.offset + len(column)] == 0
+    is_null: npt.NDArray[np.bool_] = bits[column.offset : column.offset + len(column)] == 0
+    return is_null
 
 
 def _fault_before_the_trailer(data: memoryview, topic: Topic) -> Fault | None:

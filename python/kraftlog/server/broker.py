@@ -92,7 +92,7 @@ class Broker:
         self._options = ServerOptions(**options)
         self._auto_create_partitions = auto_create_partitions
         self._folder = TemporaryDirectory(prefix="kraftlog-broker-") if path is None else None
-        self.path = Path(path if self._folder is None else self._folder.name)
+        self.path = Path(self._folder.name if self._folder is not None else path or "")
         self._fsync: Fsync = fsync or ("commit" if self._folder is None else "close")
         self.faults = Faults()
         self._opened = ExitStack()

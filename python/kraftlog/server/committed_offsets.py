@@ -74,7 +74,8 @@ class StoredOffsets:
 
     def commit(self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         """Write offsets of a group, and wait for the disk."""
-        self._coordinator.commit(GroupMetadata(group_id), dict[tuple[str, int], OffsetAndMetadata](offsets))
+        by_key = {(key.topic, key.partition): one for key, one in offsets.items()}
+        self._coordinator.commit(GroupMetadata(group_id), by_key)
 
     def forget(self, group_id: str, partitions: Collection[TopicPartition]) -> None:
         """Write that a group has no offsets of some partitions."""
@@ -120,7 +121,7 @@ class OffsetsOutsideLog:
 
     def of(self, group_id: str) -> Mapping[tuple[str, int], OffsetAndMetadata]:
         """Return the offsets of a group."""
-        return dict[tuple[str, int], OffsetAndMetadata](self._groups.get(group_id, {}))
+        return {(key.topic, key.partition): one for key, one in self._groups.get(group_id, {}).items()}
 
     def unstable(self, _: str) -> Collection[tuple[str, int]]:
         """Return no partitions: there are no transactions."""

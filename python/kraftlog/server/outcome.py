@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -47,6 +47,6 @@ class Outcome(Generic[Value]):
         return None if self.error is None else str(self.error)
 
 
-def fields_of(outcome: Outcome[Mapping[str, Any]]) -> dict[str, Any]:
+def fields_of(outcome: Outcome[dict[str, Any]]) -> dict[str, Any]:
     """Return fields of a response that has an error code and a message."""
-    return {"error_code": outcome.code, "error_message": outcome.message} | dict(outcome.value or {})
+    return {"error_code": outcome.code, "error_message": outcome.message} | (outcome.value or {})

@@ -253,5 +253,5 @@ def _error(code: int, message: str) -> dict[str, Any]:
     return {"error_code": code, "error_message": message}
 
 
-async def _answer(run: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
+async def _answer(run: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     return fields_of(await asyncio.to_thread(Outcome.of, run))
