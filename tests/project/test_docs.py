@@ -158,6 +158,7 @@ def test_all_python_is_run():
         "docs/how-to/backup.md",
         "docs/how-to/replay.md",
         "docs/how-to/serve.md",
+        "docs/how-to/test-broker.md",
         "docs/how-to/restore.md",
         "docs/how-to/redaction.md",
         "docs/how-to/tiered-storage.md",
