@@ -57,6 +57,15 @@ def test_a_producer_without_sequences_writes_twice():
         assert len(kraftlog.open(broker.path).findings()) == 1
 
 
+def test_a_connection_that_is_lost_before_the_write(broker: Broker):
+    with BrokerClient(broker) as client, BrokerClient(broker) as other:
+        client.create("orders")
+        broker.faults.drop_before("Produce")
+        client.send(client.produce_frame(batch("lost")))
+        assert client.is_closed()
+        assert other.fetch(0)["high_watermark"] == 0
+
+
 def test_errors(broker: Broker):
     with BrokerClient(broker) as client:
         client.create("orders")
@@ -169,6 +178,7 @@ def test_a_killed_broker_keeps_what_it_acknowledged(broker: Broker):
         assert producer.flush(LIMIT) == 0
         broker.kill()
         assert client.is_closed()
+        assert not (broker.path / ".kafka_cleanshutdown").exists()
     producer.produce("orders", "after")
     started = threading.Timer(0.2, broker.restart)
     started.start()

@@ -204,6 +204,7 @@ def test_an_older_client_adds_partitions_first(broker: Broker):
     """Its epoch stays, and what arrives outside of its transaction is refused (KIP-890, part 1)."""
     with BrokerClient(broker) as client:
         client.create("orders")
+        client.create("other")
         begun = client.init("t")
         for number, is_commit in enumerate([True, False]):
             data = of(begun, str(number), sequence=number)
@@ -211,6 +212,8 @@ def test_an_older_client_adds_partitions_first(broker: Broker):
             assert refused["error_code"] == ErrorCode.INVALID_TXN_STATE
             assert add_partitions(client, begun, "orders") == [0]
             assert client.produce(data, version=OLD, transactional_id="t")["error_code"] == 0
+            elsewhere = client.produce(of(begun, "x", sequence=0), "other", version=OLD, transactional_id="t")
+            assert elsewhere["error_code"] == ErrorCode.INVALID_TXN_STATE
             for _ in range(2):
                 assert client.ask(END, 4, named(begun, committed=is_commit))["error_code"] == 0
             opposite = client.ask(END, 4, named(begun, committed=not is_commit))

@@ -116,7 +116,6 @@ class LivePartition:
             batches = SegmentBatches([segment], first_position=position)
         else:
             batches = self._closed_segments(partition, last).batches
-            end_offset = min(end_offset, last.base_offset)
         records, last_offset = batches.read(offset, max_bytes, end_offset)
         if isolation_level != READ_COMMITTED:
             return Fetched(records, None)
