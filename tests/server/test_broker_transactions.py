@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import aiokafka
 import confluent_kafka
 import pytest
 from broker_client import ADD_OFFSETS, ADD_PARTITIONS, COMMIT_OFFSETS, END, BrokerClient, batch, check, values_of
+from clients import kafka
 from confluent_kafka import TopicPartition
 
 import kraftlog
@@ -141,6 +144,30 @@ def test_consume_transform_produce(broker: Broker):
         assert broker.store.committed("doubles")["orders", 0].offset == consumed
     consumer.close()
     assert committed_values(broker, "doubled") == [str(2 * number) for number in range(20)]
+
+
+def test_transactions_of_two_other_clients(broker: Broker):
+    producer = kafka.KafkaProducer(bootstrap_servers=broker.bootstrap_servers, transactional_id="kafka-python")
+    producer.init_transactions()
+    for value, end in ((b"one", producer.commit_transaction), (b"two", producer.abort_transaction)):
+        producer.begin_transaction()
+        producer.send("orders", value)
+        producer.flush()
+        end()
+    producer.close()
+
+    async def write() -> None:
+        other = aiokafka.AIOKafkaProducer(bootstrap_servers=broker.bootstrap_servers, transactional_id="aiokafka")
+        await other.start()
+        async with other.transaction():
+            await other.send("orders", b"three")
+            await other.send_offsets_to_transaction({aiokafka.TopicPartition("orders", 0): 4}, "group")
+        await other.stop()
+
+    asyncio.run(asyncio.wait_for(write(), LIMIT))
+    assert in_log(broker) == [("one", "committed"), ("two", "aborted"), ("three", "committed")]
+    assert committed_values(broker) == ["one", "three"]
+    assert broker.store.committed("group")["orders", 0].offset == 4
 
 
 # requests by hand, as newer and older clients send them
