@@ -21,6 +21,7 @@ from backup_rows import check_same
 from golden_files import GOLDEN
 from kraftlog.backup.backup_folder import BackupFolder
 from kraftlog.disk.backup_key import CHUNK_BYTES, KEY_FILE, BackupKey, BackupKeyError
+from kraftlog.disk.disk import disk
 from kraftlog.errors import CorruptRecordError
 from kraftlog.layout.backups import newest_backup
 from object_store import object_store
@@ -134,6 +135,28 @@ def test_changed_objects(repository: kraftlog.Repository, large_log: Path, chang
     rows = stream.to_table().to_pylist()
     assert stream.faults
     assert all(row in expected for row in rows)
+
+
+@pytest.mark.usefixtures("keys")
+def test_verify_reads_what_is_stored(repository: kraftlog.Repository, large_log: Path):
+    """Chunks of a reader that has not read them to their ends are still in memory."""
+    manifest = repository.backup(large_log, encrypt=True)
+    [segment] = kraftlog.open(f"{repository.path}@{manifest.name}", topics=["numbers"]).found.segments
+    reader = disk().open(segment.path)
+    for at in range(0, reader.size, CHUNK_BYTES):
+        reader.read(at, at + 1)
+    [path] = objects_of(repository)
+    stored = bytearray(path.read_bytes())
+    for at in range(100, len(stored), STORED):
+        stored[at] ^= 1
+    path.write_bytes(stored)
+    assert [fault.error for fault in repository.verify(data=True)] == ["unreadable_file"]
+    for at in range(100, len(stored), STORED):  # a chunk is damaged alone
+        others = bytearray(stored)
+        for other in range(100, len(stored), STORED):
+            others[other] ^= other != at
+        path.write_bytes(others)
+        assert [fault.error for fault in repository.verify(data=True)] == ["unreadable_file"]
 
 
 @pytest.mark.usefixtures("keys")

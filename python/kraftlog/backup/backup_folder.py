@@ -7,7 +7,7 @@ import json
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from kraftlog.disk.backup_path import BACKUPS, MARKER
 from kraftlog.disk.disk import ReadableFile, disk
 from kraftlog.disk.durable import UNFINISHED, write_file
 from kraftlog.disk.entries import Entry
+from kraftlog.disk.part_path import PartPath
 from kraftlog.disk.remote_path import LogPath, RemotePath, StorageOptions, log_path
 from kraftlog.disk.writing import WritableFile
 from kraftlog.errors import CorruptRecordError, KraftlogError
@@ -155,9 +156,23 @@ class BackupFolder:
         """Return the path of an object as it is stored."""
         return below(self.path, name)
 
-    def open_object(self, one: Mapping[str, Any]) -> ReadableFile:
-        """Open the content of an object, by its row."""
-        return disk().open(object_path(self.path, self.key, one), one["size"])
+    @contextmanager
+    def open_object(self, one: Mapping[str, Any]) -> Iterator[ReadableFile]:
+        """Open the content of an object, by its row: as it is stored now, not as another reader left it in memory."""
+        path = object_path(self.path, self.key, one)
+        try:
+            self._forget(path)
+            with closing(disk().open(path, one["size"])) as file:
+                yield file
+        finally:
+            self._forget(path)
+
+    @staticmethod
+    def _forget(path: LogPath) -> None:
+        if isinstance(path, PartPath):
+            from kraftlog.disk.part_file import forget
+
+            forget(path)
 
     def stored_size(self, one: Mapping[str, Any]) -> int:
         """Return how many bytes an object has as it is stored, by its row."""

@@ -635,14 +635,11 @@ def _size_until(objects: list[Object], end_offset: int, repository: BackupFolder
     size = 0
     for one in objects:
         if one["next_offset"] > end_offset:
-            file = repository.open_object(one)
-            try:
+            with repository.open_object(one) as file:
                 for headers in HeaderScan(file).headers():
                     after = np.flatnonzero(headers["base_offset"] >= end_offset)
                     if len(after):
                         return size + int(headers["position"][after[0]])
-            finally:
-                file.close()
         size += one["size"]
     return size
 

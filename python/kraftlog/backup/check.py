@@ -86,14 +86,11 @@ def _fault(one: dict[str, Any], error: str, message: str) -> Fault:
 
 def _object_faults(repository: BackupFolder, one: dict[str, Any]) -> list[Fault]:
     try:
-        file = repository.open_object(one)
-        try:
+        with repository.open_object(one) as file:
             size, sha256, crc = checksums(windows(file, 0, file.size))
             if (size, sha256, crc) != (one["size"], one["sha256"], one["crc32c"]):
                 where = _damage(file)
                 return [_fault(one, WRONG_CHECKSUM, f"expected sha256 {one['sha256']}, found {sha256}{where}")]
-        finally:
-            file.close()
     except OSError as error:
         return [_fault(one, "unreadable_file", error.strerror or str(error))]
     return []

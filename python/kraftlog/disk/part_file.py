@@ -12,6 +12,7 @@ from kraftlog.disk.local_file import LocalFile
 from kraftlog.disk.part_path import Chunks, PartPath
 from kraftlog.disk.remote_files import LONG_BATCH, READ_BYTES, WINDOW_BYTES, RemoteFile
 from kraftlog.disk.remote_path import RemotePath
+from kraftlog.errors import InputError
 
 NONCE_BYTES, TAG_BYTES = 12, 16
 SPARE_BYTES = 16 << 20  # chunks in transit beyond those that are read at once
@@ -81,11 +82,15 @@ class PartFile:
             raise OSError(
                 f"{self.path}: expected bytes up to {self.path.size}, found {start} to {start + len(target)}{is_closed}"
             )
-        start += self.path.start
-        if self._chunks is None:
-            self._object.read_into(target, self.path.at + start)
-        elif len(target):
-            self._read_chunks(self._chunks, target, start)
+        begin = start + self.path.start
+        try:
+            if self._chunks is None:
+                self._object.read_into(target, self.path.at + begin)
+            elif len(target):
+                self._read_chunks(self._chunks, target, begin)
+        except InputError as error:  # its position is in the object
+            read = error.position - self.path.at - begin if self._chunks is None else 0
+            raise InputError(error, start + read) from error
 
     def close(self) -> None:
         """Drop the object, which is closed when the last thread has stopped reading ahead."""
@@ -109,6 +114,12 @@ class PartFile:
                 if not waiting[0]:
                     waiting.popleft()
         CHUNKS.trim()
+
+
+def forget(path: PartPath) -> None:
+    """Drop the chunks of a file that are in memory, so that the next reader reads what is stored."""
+    for number in range(0 if path.chunks is None else len(path.chunks.stored_sizes)):
+        CHUNKS.drop((path, number))
 
 
 class _ChunkError(OSError):
