@@ -276,3 +276,18 @@ def judge(opened: Callable[[], LogStore], place: str, expected: Rows) -> None:
         assert rows(store.path)[-1][1:] == (b"k0", b"reopened"), place
         assert all(not state.is_pending for state in store.transactional_ids()), place
     assert [fault.message for fault in kraftlog.open(store.path).verify()] == [], place
+
+
+def test_a_directory_that_cannot_be_read_is_not_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def fails(path: Path) -> None:
+        raise OSError(errno.EIO, "Input/output error", str(path))
+
+    opened = opener(tmp_path)
+    with opened() as store:
+        store.create_topic("t")
+    with monkeypatch.context() as patch:
+        patch.setattr("kraftlog.write.locked_directory.RecoveryPointFile", fails)
+        with pytest.raises(OSError, match="Input/output error"):
+            opened()
+    with opened() as store:
+        assert "t" in store.topics

@@ -30,8 +30,12 @@ class LockedLogDirectory:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = LogDirectoryLock(path)
-        remove_unfinished(path)
-        self.recovery_points = RecoveryPointFile(path)
+        try:
+            remove_unfinished(path)
+            self.recovery_points = RecoveryPointFile(path)
+        except BaseException:
+            self._lock.close()
+            raise
 
     def close(self) -> None:
         """Release the lock; a second time does nothing."""
