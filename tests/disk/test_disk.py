@@ -17,7 +17,6 @@ from golden_files import GOLDEN
 from kraftlog.disk.disk import Disk, disk, use_disk
 from kraftlog.disk.local_file import ShortReadError
 from kraftlog.disk.remote_path import LogPath
-from kraftlog.disk.writing import WritableFile
 
 FOLDER = GOLDEN / "codecs" / "log" / "codec-lz4-0"
 
@@ -154,42 +153,6 @@ def test_the_kernel_copies_ranges_of_files_where_it_can(tmp_path: Path, monkeypa
     source.close()
     assert (tmp_path / "target").read_bytes() == b"before" + data[7:300_000] + b"behind"
     assert sum(counts) == 300_000 - 7
-
-
-def test_appended_bytes_are_written_to_disk_before_a_sync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """The system is asked for each byte once, in parts of 8 MiB; the last part is left to a sync."""
-    data = bytes(range(256)) * (5 << 12)
-    (tmp_path / "source").write_bytes(data)
-    asked: list[tuple[int, int]] = []
-    is_copied = False
-
-    def advise(fd: int, start: int, count: int, advice: int) -> None:
-        assert (os.fstat(fd).st_ino, advice) == ((tmp_path / "target").stat().st_ino, os.POSIX_FADV_DONTNEED)
-        assert start + count == (tmp_path / "target").stat().st_size
-        asked.append((start, start + count))
-
-    monkeypatch.setattr(os, "posix_fadvise", advise)
-    source = disk().open(tmp_path / "source")
-    with disk().create(tmp_path / "target") as target:
-        for _ in range(4):
-            target.append_range(source, 0, len(data)) if is_copied else target.append(data)
-            is_copied = not is_copied
-    with disk().open_append(tmp_path / "target") as target:
-        target.append(data)
-        target.append(data)
-        target.append(data)
-        target.sync()  # readers may need what is on disk
-        target.append(data)
-    source.close()
-    assert asked == [(0, 2 * len(data)), (2 * len(data), 4 * len(data)), (4 * len(data), 6 * len(data))]
-    assert (tmp_path / "target").read_bytes() == 8 * data
-    read_end, write_end = os.pipe()
-    os.set_blocking(write_end, False)
-    pipe = WritableFile(tmp_path / "pipe", write_end)
-    monkeypatch.setattr(os, "write", lambda _, left: len(left))
-    pipe.append(2 * data)  # which has no position
-    pipe.close()
-    os.close(read_end)
 
 
 @pytest.mark.parametrize("number", [errno.EXDEV, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS])

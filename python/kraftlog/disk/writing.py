@@ -20,7 +20,6 @@ from kraftlog.disk.local_file import LocalFile
 from kraftlog.types import Buffer, InputFile
 
 _FILE_MODE = 0o644
-_BEGUN_BYTES = 8 << 20  # of a file, which the system begins to write to disk together
 _NOT_IN_KERNEL = (errno.EXDEV, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS)  # copy_file_range, by file system
 
 FileId = tuple[int, int]
@@ -45,7 +44,6 @@ class WritableFile:
     def __init__(self, path: Path, fd: int) -> None:
         self.path = path
         self._fd = fd
-        self._not_begun = 0  # appended bytes that the system was not yet asked to write to disk
         self.size = os.fstat(fd).st_size
 
     def fileno(self) -> int:
@@ -61,13 +59,11 @@ class WritableFile:
     def append(self, data: Buffer) -> None:
         """Write after the previous write; with ``open_append``, at the end of the file."""
         left = memoryview(data).cast("B")
-        size = len(left)
         try:
             while left:
                 left = left[os.write(self._fd, left) :]
         except OSError as error:
             raise OSError(error.errno, error.strerror, str(self.path)) from None
-        self._begin_writing(size)
 
     def append_range(self, file: InputFile, start: int, end: int) -> None:
         """Append the bytes [start, end) of another file; not for ``open_append``.
@@ -84,28 +80,11 @@ class WritableFile:
         if sys.platform != "linux" or not isinstance(file, LocalFile):
             return 0
         try:
-            count = os.copy_file_range(file.fileno(), self._fd, end - start, start)
+            return os.copy_file_range(file.fileno(), self._fd, end - start, start)
         except OSError as error:
             if error.errno in _NOT_IN_KERNEL:
                 return 0
             raise
-        self._begin_writing(count)
-        return count
-
-    def _begin_writing(self, count: int) -> None:
-        """Have the system begin to write appended bytes to disk, so that a later sync finds most of them there.
-
-        By itself it would wait for a sync, or for much more. It writes pages that are said not to be needed, and keeps
-        them until they are written; synced ones, which it would drop, are left alone.
-        """
-        self._not_begun += count
-        if self._not_begun < _BEGUN_BYTES:
-            return
-        if hasattr(os, "posix_fadvise"):
-            with suppress(OSError):  # not a regular file
-                end = os.lseek(self._fd, 0, os.SEEK_CUR)
-                os.posix_fadvise(self._fd, end - self._not_begun, self._not_begun, os.POSIX_FADV_DONTNEED)
-        self._not_begun = 0
 
     def pwrite(self, data: Buffer, position: int) -> None:
         """Overwrite the bytes from a position on; not for ``open_append``."""
@@ -121,7 +100,6 @@ class WritableFile:
     def sync(self) -> None:
         """Wait until everything written is on disk."""
         os.fsync(self._fd)
-        self._not_begun = 0
 
     def close(self) -> None:
         """Close the file; a second call does nothing."""
