@@ -15,7 +15,7 @@ from kraftlog.messages.one_message import decode_message, encoded
 from kraftlog.protocol.api import apis
 from kraftlog.protocol.request import API_VERSIONS, Request
 from kraftlog.server.broker import Broker
-from kraftlog.server.faults import error_response
+from kraftlog.server.error_response import error_response
 
 LIMIT = 30.0
 REQUEST_TIMED_OUT = 7

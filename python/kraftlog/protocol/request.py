@@ -86,6 +86,11 @@ class Request:
         values = decode_message(api.request, version, view[at:])
         return cls(api, version, correlation_id, client_id, client_host, values)
 
+    @property
+    def has_response(self) -> bool:
+        """Whether the client waits for a response: not if it produces with ``acks=0``."""
+        return bool(self.values.get("acks", True))
+
     def response(self, values: Mapping[str, Any]) -> Pieces:
         """Return the frame of a response.
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
-from kraftlog.messages.definition import STRUCT, Field
 from kraftlog.protocol.api import apis
 from kraftlog.protocol.error_code import ErrorCode
 from kraftlog.protocol.request import Request
+from kraftlog.server.error_response import error_response
 from kraftlog.server.server import ConnectionEndedError, Handler
 
-_ERROR_CODE = "error_code"
 _PAUSE_S = 0.005
 
 
@@ -158,56 +157,3 @@ def _known(api: str) -> str:
     if api not in names:
         raise ValueError(f"no request {api!r} is known; expected one of {', '.join(names)}")
     return api
-
-
-def error_response(request: Request, code: int) -> dict[str, Any]:
-    """Return a response that has an error for everything that a request names.
-
-    Parameters
-    ----------
-    request : Request
-    code : int
-        The error code.
-    """
-    fields, version = request.api.response.fields, max(request.version, 0)
-    return _with_error(fields, request.api.request.fields, request.values, version, code)
-
-
-def _with_error(
-    fields: tuple[Field, ...], of_request: tuple[Field, ...], values: Mapping[str, Any], version: int, code: int
-) -> dict[str, Any]:
-    answer: dict[str, Any] = {}
-    lists = [one for one in of_request if one.is_array and version in one.versions]
-    for field in fields:
-        if version not in field.versions:
-            continue
-        if field.column.endswith(_ERROR_CODE) and not field.is_array:
-            answer[field.column] = code
-        elif field.kind == STRUCT and field.is_array and _has_error(field, version):
-            requested = next((one for one in lists if one.column == field.column), lists[0] if lists else None)
-            if requested is not None:
-                answer[field.column] = list(_each(field, requested, values[requested.column] or (), version, code))
-        elif field.column in values and not field.is_array:
-            answer[field.column] = values[field.column]
-    return answer
-
-
-def _each(field: Field, requested: Field, rows: Any, version: int, code: int) -> Iterator[dict[str, Any]]:
-    for row in rows:
-        if isinstance(row, Mapping):
-            known = dict(row)
-            if "partition" in known:  # Fetch has another name for it
-                known["partition_index"] = known["partition"]
-            yield _with_error(field.fields, requested.fields, known, version, code)
-        else:  # a name or a number alone, which is the first field of its answer
-            names = (one.column for one in field.fields if version in one.versions)
-            first = next(name for name in names if not name.endswith(_ERROR_CODE))
-            yield _with_error(field.fields, (), {first: row}, version, code)
-
-
-def _has_error(field: Field, version: int) -> bool:
-    return any(
-        version in one.versions
-        and (one.column.endswith(_ERROR_CODE) or (one.kind == STRUCT and one.is_array and _has_error(one, version)))
-        for one in field.fields
-    )

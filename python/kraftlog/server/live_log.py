@@ -81,6 +81,8 @@ class LivePartition:
         end_offset = self._end_offset(isolation_level)
         if time == LATEST:
             return Found(end_offset)
+        if end_offset <= self.log_start_offset:
+            return Found()  # without a record there may be no segment either
         ends = PartitionEnds(list(PartitionFolder.of(self._partition.folder).segments), [])
         found = ends.at(time, Pass(ReadOptions(isolation_level=isolation_level, strict=True)))
         return found if found.offset is not None and found.offset < end_offset else Found()

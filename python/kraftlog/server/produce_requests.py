@@ -71,10 +71,11 @@ class ProduceRequests:
     def _response(self, request: Request, requested: Mapping[str, Any], one: Mapping[str, Any]) -> dict[str, Any]:
         fields: dict[str, Any] = {"index": one["index"], "base_offset": _NO_OFFSET}
         if request.values["acks"] not in _ACKS:
-            return fields | {"error_code": ErrorCode.INVALID_REQUIRED_ACKS}
+            message = f"expected acks of -1, 0 or 1, found {request.values['acks']}"
+            return fields | {"error_code": ErrorCode.INVALID_REQUIRED_ACKS, "error_message": message}
         topic = self._log.topic(requested["name"], requested["topic_id"])
         if topic is None and requested["topic_id"] != NO_TOPIC_ID:
-            return fields | {"error_code": ErrorCode.UNKNOWN_TOPIC_ID}
+            return fields | {"error_code": ErrorCode.UNKNOWN_TOPIC_ID, "error_message": "no topic has this id"}
         outcome = Outcome.of(lambda: self._written(request, topic, requested["name"], one["index"], one["records"]))
         error = outcome.error
         if isinstance(error, ProducerFencedError):  # producers expect the other name here (KIP-588)

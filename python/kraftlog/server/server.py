@@ -9,9 +9,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeAlias
 
 from kraftlog.errors import InvalidRecordError, KraftlogError
+from kraftlog.messages.one_message import Pieces
 from kraftlog.protocol.api import apis
 from kraftlog.protocol.error_code import ErrorCode
 from kraftlog.protocol.request import API_VERSIONS, UNKNOWN_VERSION, Request, UnsupportedRequestError
+from kraftlog.server.error_response import error_response, has_error
 from kraftlog.server.options import ServerOptions
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Mapping[str, Any] | None]]
@@ -32,7 +34,8 @@ _FEATURES_EPOCH = 0  # they do not change while a server runs
 class Server:
     """Answers requests of clients, those of a connection one after the other, as Kafka does.
 
-    Bytes that are no request, and requests that no handler answers, close the connection.
+    Bytes that are no request, and requests that no handler answers, close the connection. A handler that fails is an
+    error for the client, and a line in the log of this process.
 
     Parameters
     ----------
@@ -104,10 +107,10 @@ class Server:
         handler = self._handlers.get(request.api.key)
         if handler is None:
             raise UnsupportedRequestError(f"{request.api.name} is not supported")
-        values = await handler(request)
-        if values is None:
+        response = await _response(handler, request)
+        if response is None:
             return
-        writer.writelines(request.response(values))
+        writer.writelines(response)
         async with asyncio.timeout(self._options.max_idle_ms / 1000):
             await writer.drain()
 
@@ -133,3 +136,17 @@ class Server:
                     {"name": name, "min_version": 0, "max_version": level} for name, level in levels
                 ]
         return fields
+
+
+async def _response(handler: Handler, request: Request) -> Pieces | None:
+    try:
+        values = await handler(request)
+        return None if values is None else request.response(values)
+    except (ConnectionEndedError, UnsupportedRequestError):
+        raise
+    except Exception as error:
+        _log.exception("%s of client %r has failed", request.api.name, request.client_id)
+        answer = error_response(request, ErrorCode.UNKNOWN_SERVER_ERROR)
+        if not request.has_response or not has_error(answer):
+            raise ConnectionEndedError(f"{request.api.name} has failed: {error!r}") from error
+        return request.response(answer)

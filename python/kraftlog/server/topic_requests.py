@@ -152,11 +152,11 @@ class TopicRequests:
 
     def _grown(self, requested: Mapping[str, Any], *, is_trial: bool) -> dict[str, Any]:
         name, count, assignments = requested["name"], requested["count"], requested["assignments"]
-        has = self._store.parts.topic_of(name).partitions
-        if assignments is not None and [one["broker_ids"] for one in assignments] != [[self._node.node_id]] * (
-            count - has
-        ):
-            return _error(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"expected {count - has} times broker 1")
+        has, node_id = self._store.parts.topic_of(name).partitions, self._node.node_id
+        if count > has and assignments is not None:
+            is_here = all(one["broker_ids"] == [node_id] for one in assignments)
+            if len(assignments) != count - has or not is_here:
+                return _error(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"expected {count - has} times broker {node_id}")
         if is_trial and count > has:
             check_partitions(name, count)
         else:
