@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import confluent_kafka
@@ -187,6 +188,27 @@ def test_a_killed_broker_keeps_what_it_acknowledged(broker: Broker):
     assert broker.bootstrap_servers == address
     rows = kraftlog.open(broker.path, topics=["orders"]).records(["value"], isolation_level="read_committed")
     assert [value.decode() for value in rows.to_table()["value"].to_pylist()] == ["before", "after"]
+
+
+def test_a_killed_broker_does_not_say_that_its_store_is_closed(broker: Broker, monkeypatch: pytest.MonkeyPatch):
+    """A producer would take an error for an answer, and end; without an answer it sends its records again."""
+    with BrokerClient(broker) as client:
+        client.create("orders")
+        assert client.produce(batch("before"))["base_offset"] == 0
+        abandon = broker.store._abandon
+
+        def abandoned() -> None:
+            abandon()
+            with suppress(OSError):
+                client.send(client.produce_frame(batch("one")))
+            assert client.is_closed()
+
+        with monkeypatch.context() as asking:
+            asking.setattr(broker.store, "_abandon", abandoned)
+            broker.kill()
+    broker.kill()  # a second time does nothing
+    broker.restart()
+    assert log_of(broker.path) == [(0, "before")]
 
 
 def test_a_temporary_broker_survives_a_restart():

@@ -109,7 +109,7 @@ class Broker:
             cluster = self.store.parts.cluster
             self._node = Node(self._options.client_host, int(listening.getsockname()[1]), cluster.node_id)
             self._options = replace(self._options, port=self._node.port)  # for a restart
-            thread = ServerThread()
+            self._thread = thread = ServerThread()
             log = LiveLog(self.store, thread.loop, auto_create_partitions=self._auto_create_partitions)
             groups = GroupRequests(log, self._node, StoredOffsets(self.store))
             handlers = {
@@ -148,6 +148,7 @@ class Broker:
 
         The directory stays, also a temporary one, until ``close``.
         """
+        self._thread.lose_connections()  # first: a process that is killed does not say that its store is closed
         self.store._abandon()
         self._opened.close()
 

@@ -25,6 +25,7 @@ class ServerThread:
         self.loop = asyncio.new_event_loop()
         self._is_to_end = asyncio.Event()
         self._thread: threading.Thread | None = None
+        self._server: Server | None = None
 
     def start(self, server: Server, on_end: Callable[[], None], background: Background = None) -> None:
         """Start to accept connections.
@@ -37,6 +38,7 @@ class ServerThread:
         background : coroutine, optional
             Runs in the same loop until the end.
         """
+        self._server = server
         self._thread = threading.Thread(
             target=self._run, args=(server, on_end, background), name="kraftlog-server", daemon=True
         )
@@ -54,6 +56,11 @@ class ServerThread:
         on_end()
         if task is not None:
             task.cancel()
+
+    def lose_connections(self) -> None:
+        """Close all connections at once; the requests under way go on, and their clients get no answer."""
+        if self._server is not None and not self.loop.is_closed():
+            asyncio.run_coroutine_threadsafe(self._server.close(), self.loop).result()
 
     def stop(self) -> None:
         """Close all connections, and wait until the requests under way are done; a second call does nothing."""

@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from kraftlog.errors import KraftlogError
 from kraftlog.log_store.store import LogStore
 
 _TRANSACTIONS_S = 1.0
@@ -30,5 +29,5 @@ async def upkeep(store: LogStore) -> None:
 async def _run(step: Callable[[], object]) -> None:
     try:
         await asyncio.to_thread(step)
-    except (KraftlogError, OSError):
+    except Exception:  # the next rounds must not be lost
         _log.exception("the upkeep of the store has failed; the next round tries again")
