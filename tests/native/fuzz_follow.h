@@ -49,9 +49,9 @@ static uint8_t *followed_grow(kr_window *w, int64_t capacity, const uint8_t *kep
     return block;
 }
 
-static int followed_fill(kr_window *w, uint8_t *target, int64_t start, int64_t size) {
+static int64_t followed_fill(kr_window *w, uint8_t *target, int64_t start, int64_t size) {
     memcpy(target, ((followed_window *)w->owner)->bytes + start, (size_t)size);
-    return 0;
+    return size;
 }
 
 /* No `window_bytes`: all is in memory. */
