@@ -23,11 +23,11 @@ static uint8_t *grow(kr_window *w, int64_t capacity, const uint8_t *kept, int64_
     return block;
 }
 
-static int fill(kr_window *w, uint8_t *target, int64_t start, int64_t size) {
+static int64_t fill(kr_window *w, uint8_t *target, int64_t start, int64_t size) {
     CHECK_TRUE(target >= w->block && target + size <= w->block + w->capacity);
     memcpy(target, file_bytes + start, (size_t)size);
     read_bytes += size;
-    return 0;
+    return size;
 }
 
 static kr_input open_window(kr_window *w) {
