@@ -35,7 +35,7 @@ async def worked(servers: str, number: int, dice: random.Random) -> None:
         try:
             async with asyncio.timeout(CALL):
                 await producer.start()
-                await producer.begin_transaction()  # waits for the new epoch: the one before cannot commit any more
+                await producer.begin_transaction()  # waits for the new epoch: the one before can no longer commit
                 await producer.abort_transaction()
                 await consumer.start()
                 consumer.assign([partition])

@@ -118,7 +118,8 @@ cdef int64_t read_object(kr_window *w, uint8_t *target, int64_t start, int64_t s
         owner.file.read_into(PyMemoryView_FromMemory(<char *>target, size, PyBUF_WRITE), start)
     except BaseException as error:  # raised again when the walk has ended
         owner.error = error
-        done = getattr(error, "position", start) - start  # of an InputError
+        position = getattr(error, "position", None)  # of an InputError
+        done = position - start if isinstance(position, int) else 0
         return done if 0 < done < size else 0
     return size
 
