@@ -26,6 +26,7 @@ public final class Groups {
 
     public static void main(String[] args) throws Exception {
         try (Admin admin = Admin.create(Map.of("bootstrap.servers", args[0]))) {
+            LoadedCoordinators.awaitGroups(admin);
             new Groups(admin).print();
         }
         System.out.flush();

@@ -17,6 +17,7 @@ public final class Transactions {
     public static void main(String[] args) throws Exception {
         try (Admin admin = Admin.create(Map.of("bootstrap.servers", args[0]))) {
             producers(admin, List.of(args).subList(1, args.length));
+            LoadedCoordinators.awaitTransactions(admin);
             transactions(admin);
         }
         System.out.flush();
