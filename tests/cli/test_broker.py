@@ -5,39 +5,20 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from time import monotonic, sleep
 
 import confluent_kafka
 import pytest
 
 import kraftlog
-
-LIMIT = 60
-
-
-@contextmanager
-def running(path: Path, ready_file: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    command = [sys.executable, "-m", "kraftlog", "broker", str(path), "--port", "0", "--ready-file", str(ready_file)]
-    process = subprocess.Popen([*command, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
-        until = monotonic() + LIMIT
-        while not ready_file.exists():
-            assert process.poll() is None
-            assert monotonic() < until
-            sleep(0.02)
-        yield process, ready_file.read_text().strip()
-    finally:
-        process.kill()
-        process.wait()
+from broker_process import LIMIT, BrokerProcess
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_it_runs_until_a_signal_and_closes_in_order(tmp_path: Path, number: signal.Signals):
     path = tmp_path / "log"
-    with running(path, tmp_path / "ready", "--auto-create-partitions", "2") as (process, address):
+    with BrokerProcess(path, "--auto-create-partitions", "2") as broker:
+        address = broker.bootstrap_servers
         options = {"bootstrap.servers": address, "transactional.id": "t"}
         producer = confluent_kafka.Producer(options)
         producer.init_transactions(LIMIT)
@@ -47,9 +28,8 @@ def test_it_runs_until_a_signal_and_closes_in_order(tmp_path: Path, number: sign
             assert producer.flush(LIMIT) == 0
             if value == "committed":
                 producer.commit_transaction(LIMIT)
-        process.send_signal(number)
-        output, errors = process.communicate(timeout=LIMIT)
-    assert (process.returncode, output, errors) == (0, f"{address}\n", "topics: 0\n")
+        closed = broker.close(number)
+    assert closed == (0, f"{address}\n", "topics: 0\n")
     assert (path / ".kafka_cleanshutdown").exists()
     log = kraftlog.open(path)
     assert log.errors().num_rows == log.findings().num_rows == 0
@@ -63,7 +43,7 @@ def test_it_runs_until_a_signal_and_closes_in_order(tmp_path: Path, number: sign
 
 
 def test_a_directory_that_another_broker_has(tmp_path: Path):
-    with running(tmp_path / "log", tmp_path / "ready"):
+    with BrokerProcess(tmp_path / "log"):
         command = [sys.executable, "-m", "kraftlog", "broker", str(tmp_path / "log"), "--port", "0"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
     assert done.returncode != 0

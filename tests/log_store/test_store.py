@@ -188,6 +188,7 @@ def test_a_deleted_topic_is_gone(opened: Opened, tmp_path: Path):
         ("t", 1, {"retention": 1}, InvalidConfigError, "unknown configuration 'retention'"),
         ("t", 1, {"retention.ms": "soon"}, InvalidConfigError, "not a number between -1"),
         ("t", 1, {"segment.bytes": 100}, InvalidConfigError, "not a number between 1048576"),
+        ("t", 1, {"message.timestamp.type": "LogAppendTime"}, InvalidConfigError, "is 'CreateTime' in a store, found"),
         ("t", 1, {"cleanup.policy": "keep"}, InvalidConfigError, "not delete, compact or both"),
     ],
 )

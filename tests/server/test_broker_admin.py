@@ -137,6 +137,11 @@ def test_configs(broker: Broker):
     assert described()["retention.ms"] == ("604800000", True)
     with BrokerClient(broker) as client:
         assert client.produce(batch("x" * 200))["error_code"] == ErrorCode.MESSAGE_TOO_LARGE
+    assert described()["message.timestamp.type"] == ("CreateTime", True)
+    anyhow = [ConfigEntry("message.timestamp.type", "CreateTime", incremental_operation=AlterConfigOpType.SET)]
+    accepted = ConfigResource(ResourceType.TOPIC, "orders", incremental_configs=anyhow)
+    assert error_of(admin.incremental_alter_configs([accepted])[accepted]) == 0
+    assert described()["message.timestamp.type"] == ("CreateTime", False)
     bad = [ConfigEntry("segment.bytes", "0", incremental_operation=AlterConfigOpType.SET)]
     refused = ConfigResource(ResourceType.TOPIC, "orders", incremental_configs=bad)
     assert error_of(admin.incremental_alter_configs([refused])[refused]) == ErrorCode.INVALID_CONFIG

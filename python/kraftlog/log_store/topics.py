@@ -30,6 +30,12 @@ _NUMBERS = {
     "max.message.bytes": 2**31 - 1,
 }
 _WITHOUT_LIMIT = ("retention.ms", "retention.bytes")  # -1 means none
+_FIXED = {  # which clients set to what a store does anyhow
+    "message.timestamp.type": "CreateTime",
+    "compression.type": "producer",
+    "min.insync.replicas": "1",
+    "remote.storage.enable": "false",
+}
 _POLICIES = {"delete", "compact", "compact,delete", "delete,compact"}
 
 
@@ -104,6 +110,7 @@ def topic_configs(topic: Topic) -> dict[str, str]:
         "delete.retention.ms": DEFAULT_DELETE_RETENTION_MS,
         "min.compaction.lag.ms": 0,
         "max.message.bytes": DEFAULT_MAX_MESSAGE_BYTES,
+        **_FIXED,
     }
     return {name: str(value) for name, value in {**defaults, **topic.configs}.items()}
 
@@ -161,8 +168,11 @@ def checked_configs(name: str, configs: Mapping[str, object]) -> dict[str, str]:
         if key == "cleanup.policy":
             if text.replace(" ", "") not in _POLICIES:
                 raise InvalidConfigError(f"topic {name!r}: {key} {text!r} is not delete, compact or both")
+        elif key in _FIXED:
+            if text != _FIXED[key]:
+                raise InvalidConfigError(f"topic {name!r}: {key} is {_FIXED[key]!r} in a store, found {text!r}")
         elif key not in _NUMBERS:
-            config_names = ", ".join(["cleanup.policy", *_NUMBERS])
+            config_names = ", ".join(["cleanup.policy", *_NUMBERS, *_FIXED])
             raise InvalidConfigError(f"topic {name!r}: unknown configuration {key!r}; a store knows {config_names}")
         else:
             least = -1 if key in _WITHOUT_LIMIT else _LEAST.get(key, 0)
