@@ -20,6 +20,7 @@ import objects
 import redacting
 import restoring
 import searching
+import serving
 import start
 import stores
 import tiers
@@ -40,6 +41,7 @@ MOST_REPLAY_GROWTH = 64 * MIB  # beside ten times as many changes: what is held 
 MOST_TABLE_GROWTH = 64 * MIB
 MOST_OPENING_SECONDS = 2.0
 MOST_START_SECONDS = {"version": 0.12, "segments": 0.35}  # of CPU
+MOST_BROKER_SECONDS, MOST_BROKER_MEGABYTES = 0.15, 60.0
 MOST_START_SECONDS |= dict.fromkeys(("messages", "image", "offsets", start.TO_TABLE), 0.5)
 JSON_IMAGE = f"{JSON_LOG.partitions:,} partitions"
 MOST_JSON_SECONDS, MOST_JSON_MEGABYTES = 2.0, 200.0
@@ -190,6 +192,24 @@ RATIOS = [
         "consumer, x Kafka's consumer, 100 B",
         "store", stores.CONSUMED.format(100, "read_uncommitted"), stores.KAFKA, 5,
     ),
+    *(
+        RatioGoal(
+            f"{form.format(own, *sizes)}, x Kafka", "serve", form.format(own, *sizes),
+            form.format(serving.KAFKA, *sizes), bound,
+        )
+        for own, form, bound in (
+            (serving.OWN, serving.PRODUCED, 1), (serving.OWN, serving.FETCHED, 1),
+            (serving.OWN, serving.ROUND_TRIPS, 0.5), (serving.SERVE, serving.CONSUMED, 1),
+        )
+        for sizes in ([(size,) for size in serving.SIZES] if form.endswith(" B") else [()])
+    ),
+    *(
+        RatioGoal(
+            f"{serving.COMMITTED.format(serving.OWN, size)}, x without", "serve",
+            serving.COMMITTED.format(serving.OWN, size), serving.PRODUCED.format(serving.OWN, size), 0.97,
+        )
+        for size in serving.SIZES
+    ),
     RatioGoal("Avro, flat records to columns, x fastavro's loop", "avro", typed_values.KRAFTLOG,
               typed_values.FASTAVRO, 10, ("flat",)),
     *(
@@ -247,9 +267,11 @@ def outcomes(blocks: Sequence[Block], growth: Growth) -> list[Outcome]:
         (f"{table}: {whole / MIB:.0f} - {part / MIB:.0f} =", (whole - part) / MIB)
         for table, (part, whole) in growth.table_memory.items()
     ]
-    json_seconds, json_peak = [], []
+    json_seconds, json_peak, broker_seconds, broker_memory = [], [], [], []
     if growth.json_image is not None:
         json_seconds, json_peak = ([(JSON_IMAGE, figure)] for figure in growth.json_image)
+    if growth.broker_start is not None:
+        broker_seconds, broker_memory = ([("first record", figure)] for figure in growth.broker_start)
     opening = [("open", growth.open_seconds), ("segments", growth.segments_seconds)] if growth.open_seconds else []
     return [
         *(goal.outcome(blocks) for goal in (*RATIOS, *RATES)),
@@ -264,6 +286,8 @@ def outcomes(blocks: Sequence[Block], growth: Growth) -> list[Outcome]:
             Outcome(f"s of CPU to start, {command}", MOST, most, _one(growth.start_seconds, command), growth.open_note)
             for command, most in MOST_START_SECONDS.items()
         ),
+        Outcome("s to start a broker", MOST, MOST_BROKER_SECONDS, broker_seconds, growth.open_note),
+        Outcome("MB of a broker", MOST, MOST_BROKER_MEGABYTES, broker_memory, growth.open_note),
     ]
 
 

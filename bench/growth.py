@@ -63,6 +63,8 @@ class Growth:
         Of ``kraftlog.open`` and of its ``segments``.
     start_seconds : dict of str to float
         CPU time of the program with a command on a small directory.
+    broker_start : tuple of float, optional
+        Seconds from the start of a process with a broker until a client has produced a record, and megabytes of memory.
     """
 
     log_bytes: int = 4 << 30
@@ -78,6 +80,7 @@ class Growth:
     segments_seconds: float | None = None
     open_note: str = "not asked for"
     start_seconds: dict[str, float] = field(default_factory=dict)
+    broker_start: tuple[float, float] | None = None
 
     @property
     def log_text(self) -> str:
@@ -152,8 +155,15 @@ def _answer(command: list[str | Path]) -> dict[str, int]:
 
 
 def measure_start(growth: Growth) -> None:
-    """Run commands that have next to nothing to do."""
+    """Run commands that have next to nothing to do, and start brokers."""
     growth.start_seconds = {command: start.cpu_seconds(command) for command in start.COMMANDS}
+    started = []
+    for _ in range(start.STARTS):
+        begin = perf_counter()
+        broker = serving.first_record(serving.own_broker)
+        started.append((perf_counter() - begin, broker.memory / 1e6))
+        broker.end()
+    growth.broker_start = min(started)
 
 
 def measure_opening(growth: Growth) -> None:

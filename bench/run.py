@@ -29,6 +29,7 @@ import objects
 import redacting
 import report
 import restoring
+import serving
 import stores
 import tiers
 import transactional
@@ -46,6 +47,7 @@ ALONE = {  # on no log
     "varint": lambda megabytes, _: works.varint(megabytes),
     "plan": lambda megabytes, _: transactional.plan(megabytes),
     "store": stores.store,
+    "serve": serving.serve,
     "clean": lambda megabytes, _: cleaning.clean(megabytes),
     "backup": lambda megabytes, _: backing_up.backup(megabytes),
     "last": lambda megabytes, _: following.last(megabytes),

@@ -62,7 +62,7 @@ def store(megabytes: float, peers: Peers) -> list[Contender]:
 
 def _kafka(home: Path, megabytes: float, peers: Peers) -> Contender:
     size = SIZES[0]
-    rows = _values(size, megabytes)
+    rows = values(size, megabytes)
     with LogStore(home / "logs", fsync="close") as written:
         written.create_topic("read", configs={"retention.ms": -1})
         with written.producer() as producer:
@@ -124,7 +124,7 @@ class _Batches:
 
 
 def _rows(store: LogStore, size: int, megabytes: float) -> list[Contender]:
-    rows = _values(size, megabytes)
+    rows = values(size, megabytes)
     count = rows.num_rows
     piece = max(1, MB_PER_SEND * corpus.MB // size)
     topic = f"read-{size}"
@@ -160,7 +160,8 @@ def _rows(store: LogStore, size: int, megabytes: float) -> list[Contender]:
     return contenders
 
 
-def _values(size: int, megabytes: float) -> pa.Table:
+def values(size: int, megabytes: float) -> pa.Table:
+    """Return rows of random letters."""
     count = max(1, int(megabytes * corpus.MB / size))
     cells = np.random.default_rng(corpus.SEED).integers(97, 123, count * size, np.uint8)
     ends = np.arange(0, (count + 1) * size, size, dtype=np.int32)

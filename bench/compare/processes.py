@@ -113,6 +113,12 @@ TOPICS = Program("Kafka's Java", JAVA_TOOLS, lambda: _java("InternalTopics"), KA
 CONSUMER = Program("Kafka's consumer", JAVA_TOOLS, lambda: _java("Consumed"), KAFKA_VERSION, warm_ups=5)
 
 
+def cpu_clock(process_id: int) -> Callable[[], float]:
+    """Return a clock of the CPU time of all threads of a process."""
+    clock = (~process_id << 3) | CPU_CLOCK_OF_PROCESS
+    return lambda: time.clock_gettime(clock)
+
+
 class Peers:
     """Those that were asked for and can be had; processes end with ``close``.
 
@@ -170,8 +176,7 @@ class Peers:
                 raise AssertionError(f"{name}: {found}, not {list(sums)}")
             return times * found[0]
 
-        clock = (~process.pid << 3) | CPU_CLOCK_OF_PROCESS
-        return Contender(name, run, times * records, times * size, cpu_clock=lambda: time.clock_gettime(clock))
+        return Contender(name, run, times * records, times * size, cpu_clock=cpu_clock(process.pid))
 
     def on_topic(
         self, name: str, work: str, folder: Path, records: int, sums: Sequence[int] | None = None

@@ -11,8 +11,9 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
 /**
- * Kafka's own consumer beside a broker on this host. Usage: Consumed TOPIC SERVER-PROPERTIES WARM-UPS. What was read is
- * answered with the number of its records.
+ * Kafka's own consumer beside a broker on this host. Usage: Consumed TOPIC PROPERTIES WARM-UPS. The properties are those
+ * of a broker, which is started; or bootstrap.servers of one that runs. What was read is answered with the number of
+ * its records.
  */
 public final class Consumed {
     private Consumed() {
@@ -23,12 +24,15 @@ public final class Consumed {
         try (InputStream file = new FileInputStream(Path.of(arguments[1]).toFile())) {
             server.load(file);
         }
-        Thread node = new Thread(() -> kafka.Kafka.main(new String[] {arguments[1]}), "broker");
-        node.setDaemon(true);
-        node.start();
-        String listener = server.getProperty("listeners").split(",")[0];
         Properties client = new Properties();
-        client.put("bootstrap.servers", listener.substring(listener.indexOf("//") + 2));
+        client.put("bootstrap.servers", server.getProperty("bootstrap.servers", ""));
+        if (server.containsKey("listeners")) {
+            Thread node = new Thread(() -> kafka.Kafka.main(new String[] {arguments[1]}), "broker");
+            node.setDaemon(true);
+            node.start();
+            String listener = server.getProperty("listeners").split(",")[0];
+            client.put("bootstrap.servers", listener.substring(listener.indexOf("//") + 2));
+        }
         client.put("auto.offset.reset", "earliest");
         client.put("enable.auto.commit", "false");
         client.put("max.poll.records", "20000");
