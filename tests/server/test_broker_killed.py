@@ -44,7 +44,7 @@ async def worked(servers: str, number: int, dice: random.Random) -> None:
                 async with asyncio.timeout(CALL):
                     at = await copied(producer, partition, at, dice)
         except (KafkaError, TimeoutError, OSError):
-            pass  # the broker was away, or its restart has aborted the transaction and fenced the producer
+            pass  # the broker was away for too long
         finally:
             for client in (producer, consumer):
                 with suppress(KafkaError, TimeoutError, OSError, asyncio.CancelledError):  # aiokafka passes on its own

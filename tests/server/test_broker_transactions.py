@@ -332,11 +332,3 @@ def test_open_transactions_are_not_read_and_their_end_wakes_readers(broker: Brok
         everything = reader.fetch(0, isolation_level=1)
         assert values_of(everything["records"]) == ["aborted", "committed"]
         assert [one["first_offset"] for one in everything["aborted_transactions"]] == [0]
-
-
-def test_a_broker_that_closes_aborts_open_transactions(tmp_path: Path):
-    with Broker(tmp_path) as broker, BrokerClient(broker) as client:
-        client.create("orders")
-        client.produce(of(client.init("t"), "open", sequence=0), version=NEW, transactional_id="t")
-    assert in_log(broker) == [("open", "aborted")]
-    check(tmp_path)

@@ -18,7 +18,7 @@ from kraftlog.layout.names import COORDINATORS_FILE
 from kraftlog.log_store.group_offsets import OffsetAndMetadata
 from kraftlog.log_store.transaction_state import TopicPartition, TransactionState
 
-_VERSION = 1
+_VERSION = 2
 
 GroupsOffsets = Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]]
 Ends = Mapping[TopicPartition, tuple[str, int]]
@@ -27,10 +27,20 @@ Ends = Mapping[TopicPartition, tuple[str, int]]
 
 @dataclass(frozen=True)
 class Known:
-    """The state of the coordinators."""
+    """The state of the coordinators.
+
+    Attributes
+    ----------
+    transactions : list of TransactionState
+    groups : mapping
+        The committed offsets of each group.
+    group_records : mapping of bytes to bytes
+        The last records of groups and their members, by key.
+    """
 
     transactions: list[TransactionState]
     groups: GroupsOffsets
+    group_records: Mapping[bytes, bytes]
 
 
 def write_known(log_directory: Path, ends: Ends, known: Known) -> None:
@@ -44,6 +54,7 @@ def write_known(log_directory: Path, ends: Ends, known: Known) -> None:
             for group, offsets in sorted(known.groups.items())
             for key, offset in sorted(offsets.items())
         ],
+        "group_records": [[key.hex(), value.hex()] for key, value in sorted(known.group_records.items())],
     }
     path, data = log_directory / COORDINATORS_FILE, json.dumps(rows).encode()
     if disk().entry(path) is None or disk().read_bytes(path) != data:
@@ -73,6 +84,7 @@ def read_known(log_directory: Path, ends: Ends | None = None) -> Known | None:
         groups: dict[str, dict[TopicPartition, OffsetAndMetadata]] = {}
         for group, name, at, offset in rows["offsets"]:
             groups.setdefault(group, {})[name, at] = OffsetAndMetadata(**offset)
-        return Known(states, groups)
+        records = {bytes.fromhex(key): bytes.fromhex(value) for key, value in rows["group_records"]}
+        return Known(states, groups, records)
     except (OSError, ValueError, KeyError, TypeError):
         return None

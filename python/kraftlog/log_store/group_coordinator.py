@@ -9,8 +9,9 @@ import pyarrow as pa
 
 from kraftlog.codec.arrow_arrays import texts_of
 from kraftlog.codec.options import ReadOptions
+from kraftlog.coordinator.groups import Groups
 from kraftlog.coordinator.partition_for import group_partition
-from kraftlog.errors import Fault, error_from_fault
+from kraftlog.errors import error_from_fault
 from kraftlog.layout.segment import Segment
 from kraftlog.log_store.coordinator_runtime import CoordinatorRuntime
 from kraftlog.log_store.group_members import GroupMembers, GroupMetadata
@@ -22,11 +23,12 @@ from kraftlog.log_store.group_offsets import (
     offset_records,
     tombstones,
 )
+from kraftlog.log_store.key_and_value import KeyAndValue, rows_of_records
 from kraftlog.log_store.partition import BatchOptions, Partition
 from kraftlog.log_store.producer_entries import Stamp
-from kraftlog.log_store.transaction_state import TopicPartition
-from kraftlog.tables.all_tables import TABLES
-from kraftlog.tables.read import Read
+from kraftlog.log_store.transaction_state import NONE, TopicPartition
+from kraftlog.read.log_pass import Pass
+from kraftlog.tables.coordinator_tables import OFFSET_COMMIT, last_group_records
 from kraftlog.topics import CONSUMER_OFFSETS
 
 _BATCHES = BatchOptions()
@@ -46,6 +48,7 @@ class GroupCoordinator:
         self._runtime = runtime
         self._members = members
         self._offsets = GroupOffsets()
+        self._records: dict[bytes, bytes] = {}
         self._lock = threading.Lock()
 
     def partition_for(self, group: str) -> TopicPartition:
@@ -53,23 +56,61 @@ class GroupCoordinator:
         count = self._runtime.partition_count(CONSUMER_OFFSETS)
         return CONSUMER_OFFSETS, group_partition(texts_of([group]), count)[0].as_py()
 
-    def load(self, segments: Sequence[Segment]) -> None:
-        """Take what a partition of ``__consumer_offsets`` holds."""
-        faults: list[Fault] = []
-        read = Read.of_segments(TABLES["offsets"], segments, options=ReadOptions(strict=True), faults=faults)
-        for batch in read.rows():
-            for row in batch.to_pylist():
-                if row["state"] == "committed":
-                    epoch = -1 if row["leader_epoch"] is None else row["leader_epoch"]
-                    position = OffsetAndMetadata(row["offset"], row["metadata"] or "", epoch)
-                    self._offsets.finish(Commit(row["group"], {(row["topic"], row["partition"]): position}))
-        for fault in faults:
-            raise error_from_fault(fault)
+    def load(self, segments: Sequence[Segment], producer_epochs: Mapping[int, int]) -> None:
+        """Take what a partition of ``__consumer_offsets`` holds.
 
-    def take(self, groups: Mapping[str, Offsets]) -> None:
-        """Take committed offsets that ``__consumer_offsets`` is known to hold."""
+        Parameters
+        ----------
+        segments : sequence of Segment
+        producer_epochs : mapping of int to int
+            The epochs of the producers whose transactions are open, by producer id.
+        """
+        read = Pass(ReadOptions(strict=True), [])
+        last = last_group_records(segments, read)
+        for fault in read.faults:
+            raise error_from_fault(fault)
+        for row in last.typed(OFFSET_COMMIT).to_pylist():
+            position = OffsetAndMetadata(row["value_offset"], row["metadata"] or "", row["leader_epoch"])
+            commit = Commit(row["group"], {(row["key_topic"], row["key_partition"]): position})
+            commit.record_offset = row["offset"]
+            if row["producer_id"] == NONE:
+                self._offsets.finish(commit)
+            elif row["producer_id"] in producer_epochs:
+                commit.producer_id, commit.producer_epoch = row["producer_id"], producer_epochs[row["producer_id"]]
+                self._offsets.begin(commit)
+        for name in Groups.types:
+            self._records.update(last.key_values(name))
+
+    def take(self, groups: Mapping[str, Offsets], records: Mapping[bytes, bytes]) -> None:
+        """Take committed offsets, and records of groups, that ``__consumer_offsets`` is known to hold."""
         for group, offsets in groups.items():
             self._offsets.finish(Commit(group, dict(offsets)))
+        self._records.update(records)
+
+    @property
+    def records(self) -> dict[bytes, bytes]:
+        """The last records of groups and their members, by key; offsets are not among them."""
+        with self._lock:
+            return self._records.copy()
+
+    @property
+    def has_pending(self) -> bool:
+        """Whether offsets wait for the end of a transaction."""
+        with self._lock:
+            return self._offsets.has_pending
+
+    def write_records(self, group: str, records: Sequence[KeyAndValue]) -> None:
+        """Write records of a group and its members, which are on disk then."""
+        self._runtime.partition(self.partition_for(group))
+        with self._lock:
+            partition, _ = self._write(group, rows_of_records(records), Stamp())
+            for record in records:
+                if record.value is None:
+                    self._records.pop(record.key, None)
+                else:
+                    self._records[record.key] = record.value
+        partition.sync()
+        self._runtime.note_write(partition)
 
     def commit(self, member: GroupMetadata, offsets: Offsets) -> None:
         """Commit offsets, which are on disk then.

@@ -145,6 +145,11 @@ class GroupOffsets:
         return {key for each in self._waiting if each.group == group and each.producer_id >= 0 for key in each.offsets}
 
     @property
+    def has_pending(self) -> bool:
+        """Whether commits wait."""
+        return bool(self._waiting)
+
+    @property
     def groups(self) -> list[str]:
         """Return the groups that have committed offsets."""
         return sorted(group for group, offsets in self._committed.items() if offsets)

@@ -43,6 +43,10 @@ class StoreOptions:
         Node id of a new store.
     adopts_partitions : bool
         Whether a folder with partitions but no metadata log becomes a store of their topics; otherwise it is an error.
+    continues_transactions : bool
+        Whether transactions that are open when the store is closed continue when it is opened again, until their
+        producers end them or they time out. Producers of a process end with it, so by default such transactions are
+        aborted; a broker has producers that outlive it.
     clock : callable
         Returns the time in milliseconds.
     new_uuid : callable
@@ -56,6 +60,7 @@ class StoreOptions:
     open_files: int = 256
     node_id: int = 1
     adopts_partitions: bool = False
+    continues_transactions: bool = False
     clock: Callable[[], int] = milliseconds_now
     new_uuid: Callable[[], bytes] = random_uuid
 
@@ -79,5 +84,6 @@ class StoreArguments(TypedDict, total=False):
     open_files: int
     node_id: int
     adopts_partitions: bool
+    continues_transactions: bool
     clock: Callable[[], int]
     new_uuid: Callable[[], bytes]

@@ -65,7 +65,7 @@ class LogStore:
 
     It holds Kafka's lock while it is open. Its contents are those of a KRaft cluster with one node: such a node can
     open the directory afterwards, and a store can open the directory of such a node. Opening completes prepared
-    transactions and aborts open ones, like a coordinator.
+    transactions like a coordinator, and aborts open ones, whose producers are gone.
 
     Threads may share a store and its producers; a consumer may be used by one thread at a time. Processes may not share
     a store: in a child process that has inherited a store by ``fork``, its use is refused, and closing it does not
@@ -153,7 +153,13 @@ class LogStore:
         members = GroupMembers(runtime)
         groups = GroupCoordinator(runtime, members)
         transaction_version = self._cluster.features.get("transaction.version", 0)
-        transactions = TransactionCoordinator(runtime, groups, transaction_version, self._threads)
+        transactions = TransactionCoordinator(
+            runtime,
+            groups,
+            transaction_version,
+            self._threads,
+            continues_transactions=self.options.continues_transactions,
+        )
         self._parts = StoreParts(
             transactions,
             groups,
@@ -170,7 +176,7 @@ class LogStore:
         known = read_known(self.path, self._ends_of_coordinators()) if was_clean else None
         if known is not None:
             transactions.load(known.transactions)
-            groups.take(known.groups)
+            groups.take(known.groups, known.group_records)
         else:
             for key in self._present(TRANSACTION_STATE):
                 transactions.load(transaction_states(list(PartitionFolder.of(self._folder(key)).segments)))
@@ -180,14 +186,16 @@ class LogStore:
         for partition in list(self._partitions.values()):
             transactions.end_left_open(partition)
         transactions.expire()
+        epochs = {state.producer_id: state.producer_epoch for state in transactions.states() if state.is_ongoing}
         for key in self._present(CONSUMER_OFFSETS) if known is None else ():
-            groups.load(PartitionFolder.of(self._folder(key)).segments)
+            groups.load(PartitionFolder.of(self._folder(key)).segments, epochs)
 
     def _write_known(self) -> None:
         ends = self._ends_of_coordinators()
-        if ends:
+        if ends and not self._parts.groups.has_pending:  # pending offsets are only in the log
             groups = {group: self._parts.groups.committed(group) for group in self._parts.groups.groups()}
-            write_known(self.path, ends, Known(self._parts.transactions.states(), groups))
+            records = self._parts.groups.records
+            write_known(self.path, ends, Known(self._parts.transactions.states(), groups, records))
 
     def _ends_of_coordinators(self) -> dict[TopicPartition, tuple[str, int]]:
         """Return the ends of the coordinators' topics, by their recovery points."""
@@ -508,6 +516,8 @@ class LogStore:
 
     def close(self) -> None:
         """Abort open transactions, sync all data, and release the lock; a second call does nothing.
+
+        With ``continues_transactions`` they stay open.
 
         A broker that opens the directory afterwards needs no recovery.
 

@@ -14,9 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
-import pyarrow as pa
-
-from kraftlog.codec.arrow_arrays import bytes_of, texts_of
+from kraftlog.codec.arrow_arrays import texts_of
 from kraftlog.codec.encode import Encoder
 from kraftlog.coordinator.partition_for import group_partition
 from kraftlog.log_store.coordinator_runtime import CoordinatorRuntime
@@ -27,9 +25,10 @@ from kraftlog.log_store.errors import (
     UnknownTopicOrPartitionError,
 )
 from kraftlog.log_store.group_coordinator import GroupCoordinator
+from kraftlog.log_store.key_and_value import KeyAndValue, rows_of_records
 from kraftlog.log_store.partition import Partition
 from kraftlog.log_store.threads import Threads
-from kraftlog.log_store.transaction_records import KeyAndValue, transaction_key, transaction_record
+from kraftlog.log_store.transaction_records import transaction_key, transaction_record
 from kraftlog.log_store.transaction_state import (
     EPOCH_BUMP_VERSION,
     ONGOING,
@@ -97,6 +96,8 @@ class TransactionCoordinator:
     threads : Threads or None
         Waits for several files at once; None waits for one behind the other, and lets the next transaction of an id
         wait for the markers of the last one, which otherwise a thread of its own does.
+    continues_transactions : bool
+        Whether transactions outlive the store.
     """
 
     def __init__(
@@ -105,10 +106,13 @@ class TransactionCoordinator:
         groups: GroupCoordinator,
         transaction_version: int,
         threads: Threads | None,
+        *,
+        continues_transactions: bool = False,
     ) -> None:
         self._runtime = runtime
         self._groups = groups
         self._version = transaction_version
+        self._continues = continues_transactions
         self._threads = threads
         # not the same one: a task that waits for an id would keep those from running that its holder waits for
         self._settler = None if threads is None else Threads(1)
@@ -185,7 +189,11 @@ class TransactionCoordinator:
         with entry.lock:
             now = self._runtime.now()
             event = AddPartitions(state.producer_id, state.producer_epoch, partitions, now, version)
-            return self._write(state.transactional_id, entry, event)
+            before = entry.state
+            added = self._write(state.transactional_id, entry, event)
+            if self._continues and added is not before:  # else a crash could leave records that no commit includes
+                self._log_of(state.transactional_id).sync()
+            return added
 
     def end(
         self, state: TransactionalProducer, *, is_commit: bool, on_decision: Callable[[], None] | None = None
@@ -307,13 +315,13 @@ class TransactionCoordinator:
         return expired
 
     def recover(self) -> None:
-        """Finish what is prepared, and abort what is under way: nobody is there any more to end it."""
+        """Finish what is prepared, and abort what is under way, unless its producer is still there to end it."""
         for name in sorted(self._ids):
             entry = self._id(name)
             with entry.lock:
                 if entry.state is not None and entry.state.status in PREPARED:
                     self._complete(entry)
-                elif entry.state is not None and entry.state.status == ONGOING:
+                elif entry.state is not None and entry.state.status == ONGOING and not self._continues:
                     self._abort(entry)
 
     def end_left_open(self, partition: Partition) -> None:
@@ -321,9 +329,12 @@ class TransactionCoordinator:
 
         Such a one was begun shortly before a crash: its records came to the disk, and its transactional id did not.
         """
-        epochs = {state.producer_id: state.producer_epoch for state in self.states()}
+        states = {state.producer_id: state for state in self.states()}
         for producer_id, entry in sorted(partition.producers.open_transactions().items()):
-            epoch = max(entry.producer_epoch, epochs.get(producer_id, 0))
+            state = states.get(producer_id)
+            if state is not None and state.is_ongoing and partition.key in state.partitions:
+                continue
+            epoch = max(entry.producer_epoch, 0 if state is None else state.producer_epoch)
             now = self._runtime.now()
             partition.append_marker(producer_id, epoch, is_commit=False, raises_epoch=False, timestamp_ms=now)
             self._groups.end(producer_id, epoch, is_commit=False)
@@ -427,7 +438,7 @@ class TransactionCoordinator:
         self._append(state.transactional_id, transaction_record(state, self._version))
 
     def _append(self, transactional_id: str, record: KeyAndValue) -> None:
-        rows = pa.RecordBatch.from_arrays([bytes_of([record.key]), bytes_of([record.value])], ["key", "value"])
+        rows = rows_of_records([record])
 
         def encode(base_offset: int, leader_epoch: int) -> Buffer:
             now = self._runtime.now()

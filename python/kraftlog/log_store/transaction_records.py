@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from kraftlog.codec.options import ReadOptions
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.segment import Segment
+from kraftlog.log_store.key_and_value import KeyAndValue
 from kraftlog.log_store.transaction_state import NONE, TransactionState
 from kraftlog.messages.frames import int16_prefix
 from kraftlog.messages.one_message import encode_message
@@ -15,13 +15,6 @@ from kraftlog.read.log_pass import Pass
 from kraftlog.tables.coordinator_tables import last_transactional_ids
 
 _FLEXIBLE_VERSION = 1  # from transaction.version 1 on; older releases read only version 0 (KIP-915)
-
-
-class KeyAndValue(NamedTuple):
-    """A record; a tombstone if it has no value."""
-
-    key: bytes
-    value: bytes | None
 
 
 def transaction_record(state: TransactionState, transaction_version: int) -> KeyAndValue:

@@ -8,7 +8,7 @@ usual.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -121,6 +121,11 @@ class LastRecords:
             fields = fields.append_column("producer_id", pa.array(producers[order]))
         fields = fields.append_column("offset", pa.array(offsets[order]))
         return fields.append_column("value_version", pa.array(messages.value_versions[order]))
+
+    def key_values(self, name: str) -> Iterator[tuple[bytes, bytes]]:
+        """Return the keys and values of the last records of a type, as they are in the log."""
+        _, _, keys, values = self._fold.columns(_last_type(self._reader.format, name).api_key)
+        return zip(_binary(keys).to_pylist(), _binary(values).to_pylist(), strict=True)
 
     def groups(self) -> pa.RecordBatch:
         """Return the groups with a commit after the last tombstone of their own record.

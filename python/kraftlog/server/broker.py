@@ -105,7 +105,7 @@ class Broker:
     def _start(self) -> None:
         with ExitStack() as opened:
             listening = opened.enter_context(self._options.listen())
-            self.store = opened.enter_context(LogStore(self.path, fsync=self._fsync))
+            self.store = opened.enter_context(LogStore(self.path, fsync=self._fsync, continues_transactions=True))
             cluster = self.store.parts.cluster
             self._node = Node(self._options.client_host, int(listening.getsockname()[1]), cluster.node_id)
             self._options = replace(self._options, port=self._node.port)  # for a restart
@@ -124,6 +124,7 @@ class Broker:
             with_faults = {key: self.faults.around(handler) for key, handler in handlers.items()}
             features = {name: cluster.features[name] for name in _FEATURES if name in cluster.features}
             opened.callback(log.close)
+            thread.loop.call_soon(groups.begin_sessions)
             thread.start(Server(with_faults, self._options, listening, features), groups.close, upkeep(self.store))
             opened.callback(thread.stop)
             self._opened = opened.pop_all()
@@ -136,7 +137,7 @@ class Broker:
     def close(self) -> None:
         """Close all connections and the store, in this order; a second call does nothing.
 
-        Open transactions are aborted, as by ``LogStore.close``.
+        Open transactions continue when a broker opens the directory again, and members of groups keep their partitions.
         """
         try:
             self._opened.close()

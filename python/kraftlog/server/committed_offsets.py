@@ -1,9 +1,9 @@
-"""Offsets that groups commit at a server: in the log of a store, or outside of a log which is only read."""
+"""State of groups at a server: in the log of a store, or outside of a log which is only read."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
 from typing import Protocol
@@ -12,12 +12,13 @@ from kraftlog.disk.disk import disk
 from kraftlog.disk.durable import write_file
 from kraftlog.log_store.group_members import GroupMetadata
 from kraftlog.log_store.group_offsets import OffsetAndMetadata
+from kraftlog.log_store.key_and_value import KeyAndValue
 from kraftlog.log_store.store import LogStore
 from kraftlog.topics import TopicPartition
 
 
 class CommittedOffsets(Protocol):
-    """Offsets that groups commit; its methods may wait for a disk, and run in several threads at once."""
+    """Offsets and records of groups; its methods may wait for a disk, and run in several threads at once."""
 
     @property
     def groups(self) -> list[str]:
@@ -45,6 +46,19 @@ class CommittedOffsets(Protocol):
         ------
         StoreError, OSError
             When they cannot be removed.
+        """
+
+    @property
+    def records(self) -> Mapping[bytes, bytes]:
+        """The records of groups and their members that outlive the server, by key."""
+
+    def write_records(self, group_id: str, records: Sequence[KeyAndValue]) -> None:
+        """Write records of a group.
+
+        Raises
+        ------
+        StoreError, OSError
+            When they cannot be written.
         """
 
 
@@ -80,6 +94,15 @@ class StoredOffsets:
     def forget(self, group_id: str, partitions: Collection[TopicPartition]) -> None:
         """Write that a group has no offsets of some partitions."""
         self._coordinator.forget(group_id, sorted(partitions))
+
+    @property
+    def records(self) -> Mapping[bytes, bytes]:
+        """The records of groups and their members, by key."""
+        return self._coordinator.records
+
+    def write_records(self, group_id: str, records: Sequence[KeyAndValue]) -> None:
+        """Write records of a group, and wait for the disk."""
+        self._coordinator.write_records(group_id, records)
 
 
 class OffsetsOutsideLog:
@@ -149,6 +172,14 @@ class OffsetsOutsideLog:
         with self._lock:
             offsets = self._groups.get(group_id, {})
             self._replace(group_id, {key: one for key, one in offsets.items() if key not in partitions})
+
+    @property
+    def records(self) -> Mapping[bytes, bytes]:
+        """No records: groups end with the server."""
+        return {}
+
+    def write_records(self, group_id: str, records: Sequence[KeyAndValue]) -> None:
+        """Write nothing."""
 
     def _replace(self, group_id: str, offsets: dict[TopicPartition, OffsetAndMetadata]) -> None:
         groups = {name: some for name, some in (self._groups | {group_id: offsets}).items() if some}

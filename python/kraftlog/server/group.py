@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -83,6 +83,8 @@ class Group:
         For example ``consumer``, and the assignor that all members support.
     leader : str or None
         Id of the member that assigns partitions.
+    on_change : callable
+        Is called when the group has come to a state that outlives the server: stable or empty.
     """
 
     group_id: str
@@ -92,6 +94,7 @@ class Group:
     protocol: str | None = None
     leader: str | None = None
     members: dict[str, Member] = field(default_factory=dict)
+    on_change: Callable[[Group], None] = lambda _: None
     _new_ids: set[str] = field(default_factory=set)  # that a client has been given and has not joined with
     _rebalance: asyncio.TimerHandle | None = None
 
@@ -169,6 +172,8 @@ class Group:
         self.members[static.member_id] = static
         if was_leader:
             self.leader = static.member_id
+        if self.state == GroupState.STABLE:
+            self.on_change(self)
         return static
 
     def _added(self, member: Member, *, requires_id: bool) -> Member:
@@ -212,6 +217,7 @@ class Group:
         self.generation += 1
         if not self.members:
             self.state, self.protocol, self.leader = GroupState.EMPTY, None, None
+            self.on_change(self)
             return
         self.state = GroupState.COMPLETING_REBALANCE
         self.protocol = self._voted_protocol()
@@ -279,6 +285,7 @@ class Group:
                 if waiting is not None and not waiting.done():
                     waiting.set_result(one.assignment)
                 self._touch(one)
+            self.on_change(self)
             return member.assignment
         synced: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         member.synced = synced
@@ -351,6 +358,11 @@ class Group:
             raise GroupError(ErrorCode.REBALANCE_IN_PROGRESS)
 
     # sessions
+
+    def begin_sessions(self) -> None:
+        """Begin the sessions of members of a group that was read from the log."""
+        for member in self.members.values():
+            self._touch(member)
 
     def _touch(self, member: Member) -> None:
         if member.expiry is not None:

@@ -8,11 +8,15 @@ from functools import partial
 from typing import Any
 
 from kraftlog.log_store.group_offsets import OffsetAndMetadata
+from kraftlog.log_store.key_and_value import KeyAndValue
+from kraftlog.log_store.options import milliseconds_now
 from kraftlog.protocol.error_code import ErrorCode
 from kraftlog.protocol.request import Request
 from kraftlog.server.cluster_requests import Node
 from kraftlog.server.committed_offsets import CommittedOffsets
 from kraftlog.server.group import Group, GroupError, GroupState, Member
+from kraftlog.server.group_log import GroupLog
+from kraftlog.server.group_records import GROUP_METADATA, decoded_records, group_key, group_of, group_record
 from kraftlog.server.outcome import Outcome
 from kraftlog.server.readable_log import NO_TOPIC_ID, ReadableLog, ReadableTopic
 from kraftlog.server.server import Handler
@@ -41,7 +45,13 @@ class GroupRequests:
         self._log = log
         self._node = node
         self._offsets = offsets
+        self._records = GroupLog(offsets)
         self._groups: dict[str, Group] = {}
+        for name, key, value in decoded_records(offsets.records):
+            if name == GROUP_METADATA:
+                self._groups[key["group"]] = group_of(key["group"], value)
+        for group in self._groups.values():
+            group.on_change = self._changed
 
     @property
     def handlers(self) -> Mapping[int, Handler]:
@@ -60,10 +70,19 @@ class GroupRequests:
             OFFSET_DELETE: self._delete_offsets,
         }
 
-    def close(self) -> None:
-        """End all sessions."""
+    def begin_sessions(self) -> None:
+        """Begin the sessions of the members that the log has."""
+        for group in self._groups.values():
+            group.begin_sessions()
+
+    async def close(self) -> None:
+        """End all sessions; members stay in the log."""
         for group in self._groups.values():
             group.close()
+        await self._records.close()
+
+    def _changed(self, group: Group) -> None:
+        self._records.put(group.group_id, [group_record(group, milliseconds_now())])
 
     async def _find_coordinator(self, request: Request) -> Mapping[str, Any]:
         values = request.values
@@ -99,6 +118,9 @@ class GroupRequests:
             member_id = error.member_id or values["member_id"]
             name = None if request.version >= _JOIN_WITHOUT_PROTOCOL else ""
             return {"error_code": error.code, "member_id": member_id, "leader": "", "protocol_name": name}
+        code = await self._records.written(group.group_id)
+        if code:
+            return {"error_code": code, "member_id": fields["member_id"], "leader": ""}
         if fields["skip_assignment"] and request.version < _JOIN_SKIPPING:  # as a follower it only takes what it had
             return fields | {"skip_assignment": False, "leader": "", "members": []}
         return fields
@@ -108,7 +130,7 @@ class GroupRequests:
         if group is None:
             if len(self._groups) >= _MOST_GROUPS:
                 raise GroupError(ErrorCode.UNKNOWN_SERVER_ERROR)
-            group = self._groups[group_id] = Group(group_id)
+            group = self._groups[group_id] = Group(group_id, on_change=self._changed)
         return group
 
     def _known(self, group_id: str) -> Group:
@@ -124,6 +146,9 @@ class GroupRequests:
             assignment = await group.sync(*_identity(values), values["generation_id"], assignments)
         except GroupError as error:
             return {"error_code": error.code}
+        code = await self._records.written(group.group_id)
+        if code:
+            return {"error_code": code}
         return {"protocol_type": group.protocol_type, "protocol_name": group.protocol, "assignment": assignment}
 
     async def _heartbeat(self, request: Request) -> Mapping[str, Any]:
@@ -137,13 +162,14 @@ class GroupRequests:
     async def _leave(self, request: Request) -> Mapping[str, Any]:
         values = request.values
         if request.version < _LEAVE_SEVERAL:
-            return {"error_code": self._left(values["group_id"], values["member_id"], None)[0]}
+            code, _ = self._left(values["group_id"], values["member_id"], None)
+            return {"error_code": code or await self._records.written(values["group_id"])}
         members = []
         for one in values["members"]:
             instance = one["group_instance_id"]
             code, member_id = self._left(values["group_id"], one["member_id"], instance)
             members.append({"member_id": member_id, "group_instance_id": instance, "error_code": code})
-        return {"members": members}
+        return {"error_code": await self._records.written(values["group_id"]), "members": members}
 
     def _left(self, group_id: str, member_id: str, instance: str | None) -> tuple[ErrorCode, str]:
         try:
@@ -264,6 +290,8 @@ class GroupRequests:
         code = await _code_of(partial(self._offsets.forget, group_id, [TopicPartition(*key) for key in offsets]))
         if not code and group is not None and group.state == GroupState.EMPTY:
             del self._groups[group_id]
+            self._records.put(group_id, [KeyAndValue(group_key(group_id), None)])
+            code = await self._records.written(group_id)
         return code
 
     async def _delete_offsets(self, request: Request) -> Mapping[str, Any]:

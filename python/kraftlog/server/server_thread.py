@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import Any, TypeAlias
 
 from kraftlog.server.server import Server
 
+OnEnd: TypeAlias = Callable[[], Awaitable[None]]
 Background: TypeAlias = Coroutine[Any, Any, None] | None
 
 
@@ -27,7 +28,7 @@ class ServerThread:
         self._thread: threading.Thread | None = None
         self._server: Server | None = None
 
-    def start(self, server: Server, on_end: Callable[[], None], background: Background = None) -> None:
+    def start(self, server: Server, on_end: OnEnd, background: Background = None) -> None:
         """Start to accept connections.
 
         Parameters
@@ -44,16 +45,16 @@ class ServerThread:
         )
         self._thread.start()
 
-    def _run(self, server: Server, on_end: Callable[[], None], background: Background) -> None:
+    def _run(self, server: Server, on_end: OnEnd, background: Background) -> None:
         with asyncio.Runner(loop_factory=lambda: self.loop) as runner:
             runner.run(self._serve(server, on_end, background))
 
-    async def _serve(self, server: Server, on_end: Callable[[], None], background: Background) -> None:
+    async def _serve(self, server: Server, on_end: OnEnd, background: Background) -> None:
         task = None if background is None else asyncio.create_task(background)
         await server.start()
         await self._is_to_end.wait()
         await server.close()
-        on_end()
+        await on_end()
         if task is not None:
             task.cancel()
 

@@ -201,6 +201,7 @@ class TransactionRequests:
             self._transactions.check(producer, key)
         stamp = Stamp(producer.producer_id, producer.producer_epoch, NONE, is_transactional=True)
         self._store.parts.groups.commit_in_transaction(GroupMetadata(group_id), offsets, stamp)
+        self._store.parts.partition_of(key).sync()  # the transaction may be committed after a crash
 
 
 def _producer(values: Mapping[str, Any]) -> ClientProducer:

@@ -76,14 +76,17 @@ def last_transactional_ids(group: Iterable[Segment], read: Pass) -> pa.RecordBat
     return _taken(last, group, read).typed(TRANSACTION_LOG)
 
 
+def last_group_records(group: Iterable[Segment], read: Pass) -> LastRecords:
+    """Return the last records of groups and their offsets in one partition of ``__consumer_offsets``."""
+    return _taken(group_records(), group, read)
+
+
 def commits_and_groups(segments: list[Segment], read: Pass) -> tuple[list[tuple[pa.RecordBatch, Groups]], Names]:
     """Return the commits and the groups of each partition of ``__consumer_offsets``, and topics by their ids.
 
     The ids come from commits of all partitions, and from the folders of the topics.
     """
-    found = [
-        groups_of(_taken(group_records(), group, read)) for group in partitions_of_topic(segments, CONSUMER_OFFSETS)
-    ]
+    found = [groups_of(last_group_records(group, read)) for group in partitions_of_topic(segments, CONSUMER_OFFSETS)]
     told = {topic_id: name for commits, _ in found for topic_id, name in topic_names(commits).items()}
     return found, ChainMap(told, cast("dict[str, str]", TopicNames(segments, read.faults)))
 
