@@ -63,6 +63,29 @@ def test_agrees_until_is_where_a_follower_truncates(logs: tuple[Log, Log, Log]):
 
 
 @given(replicas())
+def test_the_end_of_an_epoch_is_that_of_kafkas_cache(logs: tuple[Log, Log, Log]):
+    for log in logs:
+        lineage = lineage_in(log)
+        for epoch in range(-2, lineage.last_epoch + 3):
+            assert (lineage.end_for(epoch) or (UNDEFINED, UNDEFINED)) == end_offset_for(log.cache, log.end, epoch)
+
+
+def test_a_log_whose_first_records_are_deleted():
+    """``LeaderEpochFileCache.truncateFromStart``: the last epoch up to there begins there."""
+    lineage = Lineage((LeaderEpoch(1, 2), LeaderEpoch(3, 5), LeaderEpoch(4, 9)), 12)
+    starts = {offset: [tuple(one) for one in lineage.starting_at(offset).epochs] for offset in (0, 2, 4, 5, 7, 9, 12)}
+    assert starts == {
+        0: [(1, 2), (3, 5), (4, 9)],
+        2: [(1, 2), (3, 5), (4, 9)],
+        4: [(1, 4), (3, 5), (4, 9)],
+        5: [(3, 5), (4, 9)],
+        7: [(3, 7), (4, 9)],
+        9: [(4, 9)],
+        12: [(4, 12)],
+    }
+
+
+@given(replicas())
 def test_replicas_hold_the_same_records_before_it_and_others_after_it(logs: tuple[Log, Log, Log]):
     one, other, _ = logs
     found = lineage_in(one).agrees_until(lineage_in(other))

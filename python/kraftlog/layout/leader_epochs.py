@@ -72,6 +72,10 @@ class LeaderEpochs:
         """The largest epoch; -1 without epochs."""
         return max(self._entries, default=-1)
 
+    def entries(self) -> list[tuple[int, int]]:
+        """Return the epochs and their first offsets, in order."""
+        return sorted(self._entries.items())
+
     def add(self, epochs: Iterable[tuple[int, int]]) -> None:
         """Add epochs of batches."""
         for epoch, first_offset in epochs:
@@ -85,7 +89,7 @@ class LeaderEpochs:
 
     def write(self) -> None:
         """Update the file; a log without epochs has none."""
-        entries = sorted(self._entries.items())
+        entries = self.entries()
         if entries != self._in_file:
             write_file(self._path, leader_epochs_bytes(entries))
             self.is_in_file, self._in_file = True, entries

@@ -29,6 +29,14 @@ class OffsetOutOfRangeError(StoreError, kafka_error="OFFSET_OUT_OF_RANGE"):
     """An offset before the start or after the end of a partition."""
 
 
+class FencedLeaderEpochError(StoreError, kafka_error="FENCED_LEADER_EPOCH"):
+    """A request whose leader epoch is older than that of the partition (KIP-320)."""
+
+
+class UnknownLeaderEpochError(StoreError, kafka_error="UNKNOWN_LEADER_EPOCH"):
+    """A request whose leader epoch is newer than that of the partition (KIP-320)."""
+
+
 class PolicyViolationError(StoreError, kafka_error="POLICY_VIOLATION"):
     """A request that the configuration of a topic forbids."""
 
@@ -73,6 +81,10 @@ class OutOfOrderSequenceError(StoreError, kafka_error="OUT_OF_ORDER_SEQUENCE_NUM
 
 class InvalidProducerEpochError(StoreError, kafka_error="INVALID_PRODUCER_EPOCH"):
     """A batch with an older epoch than the producer's in the partition."""
+
+
+class TransactionCoordinatorFencedError(StoreError, kafka_error="TRANSACTION_COORDINATOR_FENCED"):
+    """A marker of a coordinator with an older epoch than that of the producer's last marker in the partition."""
 
 
 class InvalidTransactionError(StoreError, kafka_error="INVALID_TXN_STATE"):

@@ -153,10 +153,25 @@ class GroupCoordinator:
             partition = self._append(commit, stamp)
         self._runtime.note_write(partition)
 
-    def end(self, producer_id: int, producer_epoch: int, *, is_commit: bool) -> None:
-        """Commit or drop what waits for a producer's transactions up to an epoch; the marker stands in the log."""
+    def end(
+        self, producer_id: int, producer_epoch: int, *, is_commit: bool, partition: TopicPartition | None = None
+    ) -> None:
+        """Commit or drop what waits for a producer's transactions up to an epoch; the marker stands in the log.
+
+        Parameters
+        ----------
+        producer_id, producer_epoch : int
+        is_commit : bool
+        partition : (str, int), optional
+            The partition of ``__consumer_offsets`` with the marker, if not all have one.
+        """
         with self._lock:
-            self._offsets.end(producer_id, producer_epoch, is_commit=is_commit)
+            self._offsets.end(
+                producer_id,
+                producer_epoch,
+                is_commit=is_commit,
+                ends=lambda group: partition is None or self.partition_for(group) == partition,
+            )
 
     def committed(self, group: str) -> dict[TopicPartition, OffsetAndMetadata]:
         """Return the committed offsets of a group."""

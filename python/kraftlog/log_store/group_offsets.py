@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -130,10 +130,18 @@ class GroupOffsets:
                 of_group[key] = offset, commit.record_offset
         self.drop(commit)  # last: an exception before it leaves the commit pending, to be applied again
 
-    def end(self, producer_id: int, producer_epoch: int, *, is_commit: bool) -> None:
-        """Apply or drop the pending offsets of a producer's transactions up to an epoch."""
+    def end(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        *,
+        is_commit: bool,
+        ends: Callable[[str], bool] = lambda _: True,
+    ) -> None:
+        """Apply or drop the pending offsets of a producer's transactions up to an epoch, of the groups that end."""
         for commit in self._waiting:
-            if commit.producer_id == producer_id and NONE < commit.producer_epoch <= producer_epoch:
+            is_old = NONE < commit.producer_epoch <= producer_epoch
+            if commit.producer_id == producer_id and is_old and ends(commit.group):
                 (self.finish if is_commit else self.drop)(commit)
 
     def committed(self, group: str) -> dict[TopicPartition, OffsetAndMetadata]:

@@ -27,6 +27,7 @@ from kraftlog.log_store.produced_batch import ProducedBatch
 from kraftlog.log_store.producer_entries import ProducerEntries, Stamp
 from kraftlog.log_store.topics import Topic
 from kraftlog.log_store.transaction_state import TopicPartition
+from kraftlog.read.lineage import LeaderEpoch, Lineage
 from kraftlog.read.ranges import Range
 from kraftlog.transactions.producer_state import ProducerState
 from kraftlog.types import Buffer
@@ -171,6 +172,17 @@ class Partition:
             self._make_whole()
             unstable = self.producers.first_unstable_offset()
             return self.next_offset if unstable is None else unstable
+
+    @property
+    def lineage(self) -> Lineage:
+        """The leader epochs of the log; the current one begins at the end if no batch has it, as for a new leader."""
+        with self._lock:
+            self._make_whole()
+            epochs = [LeaderEpoch(*entry) for entry in self._log.epochs.entries()]
+            end_offset = self._log.next_offset
+        if not epochs or epochs[-1].epoch < self.leader_epoch:
+            epochs.append(LeaderEpoch(self.leader_epoch, end_offset))
+        return Lineage(tuple(epochs), end_offset).starting_at(self.log_start_offset)
 
     @property
     def has_failed(self) -> bool:
@@ -338,7 +350,15 @@ class Partition:
             self._end_step()
 
     def append_marker(
-        self, producer_id: int, producer_epoch: int, *, is_commit: bool, raises_epoch: bool, timestamp_ms: int
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        *,
+        is_commit: bool,
+        raises_epoch: bool,
+        timestamp_ms: int,
+        coordinator_epoch: int = 0,
+        checks: bool = False,
     ) -> None:
         """Append the marker of a transaction unless it is there already; its epoch then fences the producer here.
 
@@ -353,12 +373,27 @@ class Partition:
             Whether the marker's epoch is greater than that of the data, as with transaction version 2 (KIP-890): data
             with the marker's epoch then belong to the next transaction.
         timestamp_ms : int
+        coordinator_epoch : int
+            Epoch of the coordinator that decided it.
+        checks : bool
+            Whether stale epochs are errors: for markers that the store's coordinator has not decided.
+
+        Raises
+        ------
+        InvalidProducerEpochError, TransactionCoordinatorFencedError
+            When the producer or the coordinator has a newer epoch in the partition.
         """
         self._open_files.use(self)
         with self._lock:
             if self._is_deleted:
                 return
             self._make_whole()
+            if checks:
+                self._check_open()
+                where = "-".join(map(str, self.key))
+                self.producers.check_marker(
+                    producer_id, producer_epoch, coordinator_epoch, where, raises_epoch=raises_epoch
+                )
             entry = self.producers.get(producer_id)
             if entry is not None and entry.has_marker(producer_epoch, raises_epoch=raises_epoch):
                 return
@@ -368,13 +403,14 @@ class Partition:
                 producer_epoch=producer_epoch,
                 base_offset=self._log.next_offset,
                 partition_leader_epoch=self.leader_epoch,
+                coordinator_epoch=coordinator_epoch,
                 timestamp_ms=timestamp_ms,
             )
             self._begin_step()
             if not is_commit and entry is not None and entry.is_in_transaction:
                 self._aborted.add(producer_id, entry.transaction_start, self._log.next_offset)
             self._append(marker)
-            self.producers.end(producer_id, producer_epoch, timestamp_ms)
+            self.producers.end(producer_id, producer_epoch, timestamp_ms, coordinator_epoch)
             self._expire(timestamp_ms)
             self._end_step()
 

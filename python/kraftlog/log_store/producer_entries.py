@@ -11,7 +11,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import islice
 
-from kraftlog.log_store.errors import InvalidProducerEpochError, InvalidTransactionError, OutOfOrderSequenceError
+from kraftlog.log_store.errors import (
+    InvalidProducerEpochError,
+    InvalidTransactionError,
+    OutOfOrderSequenceError,
+    TransactionCoordinatorFencedError,
+)
 from kraftlog.transactions.producer_state import NONE, SEQUENCES, ProducerState
 
 KEPT_BATCHES = 5  # a Kafka producer's maximum in flight
@@ -62,12 +67,15 @@ class ProducerEntry:
         Offset of the first record of its open transaction; -1 without one.
     last_timestamp : int
         Time of its last write, in milliseconds.
+    coordinator_epoch : int
+        Epoch of the coordinator that wrote its last marker here; -1 without one.
     """
 
     producer_epoch: int
     batches: deque[AppendedBatch] = field(default_factory=lambda: deque(maxlen=KEPT_BATCHES))
     transaction_start: int = NONE
     last_timestamp: int = NONE
+    coordinator_epoch: int = NONE
 
     @property
     def is_in_transaction(self) -> bool:
@@ -101,7 +109,11 @@ class ProducerEntries:
         self._open: dict[int, int] = {}  # first offsets of open transactions, in order
         for state in sorted(states, key=lambda each: each.last_timestamp):
             start = state.current_transaction_first_offset
-            entry = ProducerEntry(state.producer_epoch, last_timestamp=state.last_timestamp)
+            entry = ProducerEntry(
+                state.producer_epoch,
+                last_timestamp=state.last_timestamp,
+                coordinator_epoch=state.coordinator_epoch,
+            )
             if start is not None:
                 entry.transaction_start = self._open[state.producer_id] = start
             if state.last_sequence != NONE:
@@ -190,6 +202,41 @@ class ProducerEntries:
             raise OutOfOrderSequenceError(f"{who}: expected sequence {expected}, found {stamp.sequence}")
         return None
 
+    def check_marker(
+        self, producer_id: int, producer_epoch: int, coordinator_epoch: int, where: str, *, raises_epoch: bool
+    ) -> None:
+        """Check a marker that someone other than the store's coordinator asks for, as ``ProducerAppendInfo`` does.
+
+        Parameters
+        ----------
+        producer_id, producer_epoch, coordinator_epoch : int
+        where : str
+            The partition, for messages.
+        raises_epoch : bool
+            As in ``Partition.append_marker``.
+
+        Raises
+        ------
+        InvalidProducerEpochError
+            When the producer has a newer epoch in the partition, or the marker's epoch is that of its open transaction,
+            which the marker should have raised.
+        TransactionCoordinatorFencedError
+            When a newer coordinator has written the producer's last marker.
+        """
+        entry = self._entries.get(producer_id)
+        if entry is None:
+            return
+        who = f"{where}: producer {producer_id}"
+        is_open = raises_epoch and entry.is_in_transaction
+        if producer_epoch < entry.producer_epoch or (is_open and producer_epoch == entry.producer_epoch):
+            raise InvalidProducerEpochError(
+                f"{who}: a marker with epoch {producer_epoch} is stale; current epoch is {entry.producer_epoch}"
+            )
+        if coordinator_epoch < entry.coordinator_epoch:
+            raise TransactionCoordinatorFencedError(
+                f"{who}: coordinator epoch {coordinator_epoch} is stale; current epoch is {entry.coordinator_epoch}"
+            )
+
     def add(self, stamp: Stamp, base_offset: int, last_offset: int, timestamp_ms: int) -> None:
         """Take a batch that was written."""
         if stamp.producer_id == NONE:
@@ -200,9 +247,10 @@ class ProducerEntries:
         if stamp.is_transactional and not entry.is_in_transaction:
             entry.transaction_start = self._open[stamp.producer_id] = base_offset
 
-    def end(self, producer_id: int, producer_epoch: int, timestamp_ms: int) -> None:
+    def end(self, producer_id: int, producer_epoch: int, timestamp_ms: int, coordinator_epoch: int = 0) -> None:
         """Take a marker that was written."""
-        self._entry(producer_id, producer_epoch, timestamp_ms).transaction_start = NONE
+        entry = self._entry(producer_id, producer_epoch, timestamp_ms)
+        entry.transaction_start, entry.coordinator_epoch = NONE, coordinator_epoch
         self._open.pop(producer_id, None)
 
     def _entry(self, producer_id: int, producer_epoch: int, timestamp_ms: int) -> ProducerEntry:

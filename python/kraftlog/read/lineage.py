@@ -26,6 +26,13 @@ class LeaderEpoch(NamedTuple):
     start_offset: int
 
 
+class EpochEnd(NamedTuple):
+    """A leader epoch, and the offset at which the next one begins, or the end of the log."""
+
+    epoch: int
+    end_offset: int
+
+
 @dataclass(frozen=True)
 class Lineage:
     """The leader epochs of a log, and its end.
@@ -59,6 +66,17 @@ class Lineage:
         starts = zip(epochs[begins].tolist(), base_offsets[begins].tolist(), strict=True)
         return cls(tuple(LeaderEpoch(epoch, offset) for epoch, offset in starts), end_offset)
 
+    def starting_at(self, offset: int) -> Lineage:
+        """Return the lineage of a log whose records before an offset are deleted.
+
+        The epoch of that offset begins there, as in ``LeaderEpochFileCache.truncateFromStart``.
+        """
+        before = [one for one in self.epochs if one.start_offset <= offset]
+        if not before:
+            return self
+        first = LeaderEpoch(before[-1].epoch, offset)
+        return Lineage((first, *self.epochs[len(before) :]), self.end_offset)
+
     @property
     def last_epoch(self) -> int:
         """The largest epoch; -1 if there is none."""
@@ -67,6 +85,27 @@ class Lineage:
     def end_of(self, epoch: int) -> int:
         """Return the start offset of the first epoch greater than the given one, or the end of the log."""
         return next((one.start_offset for one in self.epochs if one.epoch > epoch), self.end_offset)
+
+    def end_for(self, epoch: int) -> EpochEnd | None:
+        """Return the answer to ``OffsetForLeaderEpoch``, by the rules of ``LeaderEpochFileCache.endOffsetFor``.
+
+        Returns
+        -------
+        EpochEnd or None
+            The end of the largest epoch up to this one. Before all epochs: the start of the first one, with the
+            requested epoch. None for an epoch after the last one.
+
+        Examples
+        --------
+        >>> from kraftlog.read.lineage import LeaderEpoch, Lineage
+        >>> log = Lineage((LeaderEpoch(1, 0), LeaderEpoch(4, 20)), 30)
+        >>> [tuple(log.end_for(epoch)) for epoch in (0, 1, 3, 4)]
+        [(0, 0), (1, 20), (1, 20), (4, 30)]
+        """
+        if epoch == NO_EPOCH or not self.epochs or epoch > self.last_epoch:
+            return None
+        earlier = (one.epoch for one in self.epochs if one.epoch <= epoch)
+        return EpochEnd(max(earlier, default=epoch), self.end_of(epoch))
 
     def common_epoch(self, other: Lineage) -> int:
         """Return the largest common epoch; -1 if there is none."""

@@ -15,6 +15,7 @@ from kraftlog.server.committed_offsets import StoredOffsets
 from kraftlog.server.faults import Faults
 from kraftlog.server.group_requests import GroupRequests
 from kraftlog.server.live_log import LiveLog
+from kraftlog.server.marker_requests import MarkerRequests
 from kraftlog.server.options import ServerArguments, ServerOptions
 from kraftlog.server.produce_requests import ProduceRequests
 from kraftlog.server.reading_requests import ReadingRequests
@@ -118,6 +119,7 @@ class Broker:
                 **ProduceRequests(self.store, log).handlers,
                 **TransactionRequests(self.store, log, groups).handlers,
                 **TransactionLists(self.store).handlers,
+                **MarkerRequests(self.store).handlers,
                 **TopicRequests(self.store, log, self._node, max(self._auto_create_partitions, 1)).handlers,
                 **groups.handlers,
             }

@@ -61,20 +61,23 @@ class ClusterRequests:
     async def _topics(self, request: Request) -> Iterable[dict[str, Any]]:
         requested = request.values["topics"]
         if requested is None or (request.version == 0 and not requested):
-            return [self._topic(topic) for topic in self._log.topics.values()]
-        creates = request.values["allow_auto_topic_creation"]
-        return [await self._requested(one, creates=creates) for one in requested]
+            found: list[ReadableTopic | dict[str, Any]] = [*self._log.topics.values()]
+        else:
+            creates = request.values["allow_auto_topic_creation"]
+            found = [await self._requested(one, creates=creates) for one in requested]
+        # the leader epochs of a log that is only read are in its batches
+        return await asyncio.to_thread(lambda: [one if isinstance(one, dict) else self._topic(one) for one in found])
 
-    async def _requested(self, one: Mapping[str, Any], *, creates: bool) -> dict[str, Any]:
+    async def _requested(self, one: Mapping[str, Any], *, creates: bool) -> ReadableTopic | dict[str, Any]:
         name, topic_id = one["name"], one["topic_id"]
         found = self._log.topic(name or "", topic_id if name is None else NO_TOPIC_ID)
         if found is not None:
-            return self._topic(found)
+            return found
         code: int = ErrorCode.UNKNOWN_TOPIC_ID if name is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if creates and name is not None:
             outcome = await asyncio.to_thread(Outcome.of, partial(self._log.created_on_use, name))
             if outcome.value is not None:
-                return self._topic(outcome.value)
+                return outcome.value
             code = outcome.code
         return {"error_code": code, "name": name, "topic_id": topic_id or NO_TOPIC_ID}
 
@@ -91,9 +94,11 @@ class ClusterRequests:
         if number not in topic.partitions:
             return {"error_code": ErrorCode.LEADER_NOT_AVAILABLE, "partition_index": number, "leader_id": _NO_LEADER}
         replicas = [self._node.node_id]
+        epoch = Outcome.of(lambda: topic.partitions[number].leader_epoch)  # of a log that cannot be read it is unknown
         return {
             "partition_index": number,
             "leader_id": self._node.node_id,
+            "leader_epoch": _NO_LEADER if epoch.value is None else epoch.value,
             "replica_nodes": replicas,
             "isr_nodes": replicas,
         }

@@ -15,6 +15,7 @@ from kraftlog.log_store.errors import OffsetOutOfRangeError, TopicExistsError, U
 from kraftlog.log_store.partition import LastSegment, Partition
 from kraftlog.log_store.store import LogStore
 from kraftlog.log_store.topics import Topic
+from kraftlog.read.lineage import Lineage
 from kraftlog.read.log_pass import Pass
 from kraftlog.server.aborted_transactions import aborted_transactions, overlapping
 from kraftlog.server.readable_log import (
@@ -70,6 +71,16 @@ class LivePartition:
     def last_stable_offset(self) -> int:
         """The first offset of the earliest open transaction, or the end."""
         return self._partition.last_stable_offset
+
+    @property
+    def leader_epoch(self) -> int:
+        """The current leader epoch."""
+        return self._store.parts.topic_of(self._key.topic).leader_epochs[self._key.partition]
+
+    @property
+    def lineage(self) -> Lineage:
+        """The leader epochs of the log, and its end."""
+        return self._partition.lineage
 
     def _end_offset(self, isolation_level: IsolationLevel) -> int:
         return self.last_stable_offset if isolation_level == READ_COMMITTED else self.high_watermark

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from kraftlog.read.lineage import Lineage
 from kraftlog.tables.partition_offsets import Found, Time
 from kraftlog.topics import INTERNAL_TOPICS, TopicPartition
 from kraftlog.types import IsolationLevel
@@ -44,6 +45,14 @@ class ReadablePartition(Protocol):
     @property
     def last_stable_offset(self) -> int:
         """The first offset of the earliest open transaction, or the end."""
+
+    @property
+    def leader_epoch(self) -> int:
+        """The current leader epoch; -1 if the log does not know it."""
+
+    @property
+    def lineage(self) -> Lineage:
+        """The leader epochs of the log, and its end."""
 
     def offset_at(self, time: Time, isolation_level: IsolationLevel) -> Found:
         """Return the offset for a time, as ``PartitionEnds.at``."""

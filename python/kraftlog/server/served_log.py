@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from base64 import urlsafe_b64decode
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import cached_property
 
 from kraftlog.codec.header_scan import HeaderScan
@@ -12,6 +13,7 @@ from kraftlog.codec.options import READ_COMMITTED, ReadOptions
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.segment import Segment
 from kraftlog.log_store.errors import OffsetOutOfRangeError, UnknownTopicOrPartitionError
+from kraftlog.read.lineage import Lineage, LogEnd, lineage_of, log_end
 from kraftlog.read.log_pass import Pass
 from kraftlog.read.segment_reader import as_listed
 from kraftlog.server.aborted_transactions import aborted_transactions, overlapping
@@ -94,6 +96,29 @@ class ServedPartition:
         if offset is None:
             raise error_from_fault(self.faults[-1])
         return offset
+
+    @cached_property
+    def _log_end(self) -> LogEnd:
+        faults = list[Fault]()
+        end = log_end(self._segments, faults)
+        self._note(faults)
+        return end
+
+    @property
+    def leader_epoch(self) -> int:
+        """The leader epoch of the last batch; -1 if the log has none."""
+        return self._log_end.last_epoch
+
+    @cached_property
+    def lineage(self) -> Lineage:
+        """The leader epochs of the batches, and the end of the log."""
+        faults = list[Fault]()
+        lineage = lineage_of(self._segments, self._log_end, faults)
+        self._note(faults)
+        return replace(lineage, end_offset=self.high_watermark).starting_at(self.log_start_offset)
+
+    def _note(self, faults: list[Fault]) -> None:
+        self.faults += [fault for fault in faults if fault not in self.faults]
 
     def end_offset(self, isolation_level: IsolationLevel) -> int:
         """Return the offset after the last record that a reader gets."""
