@@ -4,20 +4,42 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
 from kraftlog.cli import options
+from kraftlog.cli.metadata_options import Moment
 from kraftlog.cli.report import report_faults
 from kraftlog.cli.server_process import EndSignal, address_options
 from kraftlog.layout.discover import LogPaths
+from kraftlog.server.as_of import AsOf
 from kraftlog.server.log_server import LogServer
 from kraftlog.tables.open_log import open as open_log
+from kraftlog.transactions.cut import Side
+
+
+class AsOfOption(click.ParamType["AsOf"]):
+    """An offset of the metadata log, a time, or a cut."""
+
+    name = "OFFSET|TIME|CUT"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> AsOf:
+        """Return the moment."""
+        is_cut = isinstance(value, str) and value.partition(":")[0] in [side.value for side in Side]
+        moment: AsOf = (options.CutOption() if is_cut else Moment()).convert(value, param, ctx)
+        return moment
 
 
 @click.command("serve")
 @options.PATHS
 @click.option("-t", "--topic", "topics", multiple=True, help="Only this topic. Can be given more than once.")
+@click.option(
+    "--as-of",
+    type=AsOfOption(),
+    help="Serve the log as it was: an offset of the metadata log, a time such as -1h, or a cut: end,"
+    " at-or-before:TIME, at-or-after:TIME. Groups then have the offsets that they had committed.",
+)
 @address_options
 @click.option(
     "--group-offsets",
@@ -28,6 +50,7 @@ from kraftlog.tables.open_log import open as open_log
 def command(
     paths: LogPaths,
     topics: tuple[str, ...],
+    as_of: AsOf | None,
     host: str,
     port: int,
     advertised_host: str | None,
@@ -39,17 +62,19 @@ def command(
 
     kcat, a consumer in any language, Kafka Connect or Flink read it as they read a broker, at both isolation levels,
     by offset and by time, with consumer groups. Nothing is written to the log; producers are refused. It is served as
-    it was when the command started. Connections are neither encrypted nor authenticated, and accepted from this host
-    only, unless --host is another address.
+    it was when the command started, or with --as-of as it was at an earlier moment. Connections are neither encrypted
+    nor authenticated, and accepted from this host only, unless --host is another address.
 
     \b
-    Example:
+    Examples:
       kraftlog serve sample/broker --port 9092
-    """  # noqa: D301  (\b keeps the example as it is)
+      kraftlog serve sample/broker --as-of at-or-before:2026-11-21T03:13:27Z
+    """  # noqa: D301  (\b keeps the examples as they are)
     log = open_log(paths, topics=topics or None)
     ended = EndSignal()
     with LogServer(
         log,
+        as_of=as_of,
         group_offsets=group_offsets,
         leave_out_damaged=leave_out_damaged,
         host=host,

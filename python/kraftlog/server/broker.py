@@ -22,7 +22,7 @@ from kraftlog.server.reading_requests import ReadingRequests
 from kraftlog.server.server import Server
 from kraftlog.server.server_thread import ServerThread
 from kraftlog.server.topic_requests import TopicRequests
-from kraftlog.server.transaction_lists import TransactionLists
+from kraftlog.server.transaction_lists import StoredTransactions, TransactionLists
 from kraftlog.server.transaction_requests import TransactionRequests
 from kraftlog.server.upkeep import upkeep
 from kraftlog.write.log_options import Fsync
@@ -120,6 +120,7 @@ class Broker:
                 **TransactionRequests(self.store, log, groups).handlers,
                 **TransactionLists(self.store).handlers,
                 **MarkerRequests(self.store).handlers,
+                **TransactionLists(StoredTransactions(self.store)).handlers,
                 **TopicRequests(self.store, log, self._node, max(self._auto_create_partitions, 1)).handlers,
                 **groups.handlers,
             }

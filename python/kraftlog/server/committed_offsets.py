@@ -112,6 +112,8 @@ class OffsetsOutsideLog:
     ----------
     path : Path, optional
         A JSON file; created by the first commit, and replaced by each.
+    earlier : mapping of str to offsets, optional
+        Offsets with which groups begin that the file does not have.
 
     Raises
     ------
@@ -119,7 +121,9 @@ class OffsetsOutsideLog:
         When the file is not one that a server has written.
     """
 
-    def __init__(self, path: Path | None = None) -> None:
+    def __init__(
+        self, path: Path | None = None, earlier: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]] | None = None
+    ) -> None:
         self._path = path
         self._lock = Lock()
         self._groups: dict[str, dict[TopicPartition, OffsetAndMetadata]] = {}
@@ -128,6 +132,8 @@ class OffsetsOutsideLog:
                 self._take(json.loads(disk().read_bytes(path)))
             except (ValueError, TypeError, KeyError) as error:
                 raise ValueError(f"{path} is not a file of committed offsets: {error!r}") from error
+        for group_id, offsets in (earlier or {}).items():
+            self._groups.setdefault(group_id, dict(offsets))
 
     def _take(self, groups: dict[str, list[dict[str, object]]]) -> None:
         for group_id, rows in groups.items():

@@ -6,10 +6,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, Unpack
 
-from kraftlog.errors import Fault
+from kraftlog.errors import Fault, distinct
 from kraftlog.layout.discover import LogPaths
+from kraftlog.server.as_of import AsOf, LogAsOf, log_as_of
 from kraftlog.server.cluster_requests import ClusterRequests, Node
 from kraftlog.server.committed_offsets import OffsetsOutsideLog
+from kraftlog.server.coordinator_states import LoggedTransactions, committed_offsets
 from kraftlog.server.group_requests import GroupRequests
 from kraftlog.server.options import ServerArguments, ServerOptions
 from kraftlog.server.reading_requests import ReadingRequests
@@ -17,6 +19,7 @@ from kraftlog.server.refused_requests import RefusedRequests
 from kraftlog.server.served_log import ServedLog
 from kraftlog.server.server import Server
 from kraftlog.server.server_thread import ServerThread
+from kraftlog.server.transaction_lists import TransactionLists
 from kraftlog.tables.log import Log
 from kraftlog.tables.open_log import open as open_log
 
@@ -32,8 +35,12 @@ class LogServer:
     ----------
     log : Log or paths
         As ``kraftlog.open`` returns it, or takes it.
+    as_of : int, str, datetime or CutTime, optional
+        Serve the log as it was at a moment: an offset of the metadata log, a time, or a cut as in ``kraftlog.open``.
+        Partitions end at the cut, where open transactions count as aborted; topics are those that existed then, if a
+        metadata log is among the files; and groups have the offsets that they had committed.
     group_offsets : path, optional
-        A JSON file for committed offsets; created if missing.
+        A JSON file for committed offsets; created if missing. It precedes the offsets of the moment.
     leave_out_damaged : bool
         Whether damaged batches are left out, as from a compacted log. By default a fetch that reaches one fails with
         CORRUPT_MESSAGE, as a consumer of a broker would.
@@ -45,8 +52,8 @@ class LogServer:
     OSError
         When the address is in use, or is not one of this host.
     ValueError
-        When the log has several clusters, the file has no offsets, or an address of all interfaces is not given
-        together with ``advertised_host``.
+        When the log has several clusters, there is no such moment, the file has no offsets, or an address of all
+        interfaces is not given together with ``advertised_host``.
 
     Examples
     --------
@@ -63,14 +70,20 @@ class LogServer:
         self,
         log: Log | LogPaths,
         *,
+        as_of: AsOf | None = None,
         group_offsets: str | Path | None = None,
         leave_out_damaged: bool = False,
         **options: Unpack[ServerArguments],
     ) -> None:
         self._options = ServerOptions(**options)
         opened = log if isinstance(log, Log) else open_log(log)
-        self._log = ServedLog(opened, leaves_out_damaged=leave_out_damaged)
-        offsets = OffsetsOutsideLog(None if group_offsets is None else Path(group_offsets))
+        moment = LogAsOf(opened) if as_of is None else log_as_of(opened, as_of)
+        self._log = ServedLog(moment.log, leaves_out_damaged=leave_out_damaged, existing=moment.topics)
+        self._transactions = LoggedTransactions(moment.log, self._log, moment.timestamp)
+        self._notes = moment.notes
+        self._faults: list[Fault] = []
+        earlier = {} if as_of is None else committed_offsets(moment.log, self._log, self._faults)
+        offsets = OffsetsOutsideLog(None if group_offsets is None else Path(group_offsets), earlier)
         listening = self._options.listen()
         self._node = Node(self._options.client_host, int(listening.getsockname()[1]))
         groups = GroupRequests(self._log, self._node, offsets)
@@ -78,6 +91,7 @@ class LogServer:
             **ClusterRequests(self._log, self._node).handlers,
             **ReadingRequests(self._log, self._options).handlers,
             **RefusedRequests().handlers,
+            **TransactionLists(self._transactions).handlers,
             **groups.handlers,
         }
         self._thread = ServerThread()
@@ -95,13 +109,13 @@ class LogServer:
 
     @property
     def notes(self) -> list[str]:
-        """What a reader should know of the served replicas."""
-        return self._log.notes
+        """What a reader should know of the served replicas, and of the moment as of which they are served."""
+        return [*self._notes, *self._log.notes]
 
     @property
     def faults(self) -> list[Fault]:
         """What clients have not got so far, because it is damaged or cannot be read."""
-        return self._log.faults
+        return distinct([*self._faults, *self._transactions.faults, *self._log.faults])
 
     def close(self) -> None:
         """Close all connections; a second call does nothing."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from base64 import urlsafe_b64decode
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 
@@ -17,6 +17,7 @@ from kraftlog.read.lineage import Lineage, LogEnd, lineage_of, log_end
 from kraftlog.read.log_pass import Pass
 from kraftlog.read.segment_reader import as_listed
 from kraftlog.server.aborted_transactions import aborted_transactions, overlapping
+from kraftlog.server.as_of import ExistingTopics
 from kraftlog.server.readable_log import (
     NO_TOPIC_ID,
     AbortedTransaction,
@@ -25,6 +26,7 @@ from kraftlog.server.readable_log import (
 )
 from kraftlog.server.segment_batches import SegmentBatches
 from kraftlog.tables.log import Log
+from kraftlog.tables.open_log import some_names
 from kraftlog.tables.partition_offsets import Found, PartitionEnds, Time, live_logs
 from kraftlog.topics import CLUSTER_METADATA, TopicPartition
 from kraftlog.types import IsolationLevel
@@ -41,17 +43,23 @@ class ServedPartition:
         Live segments of the replica that is read, in order.
     leaves_out_damaged : bool
         Whether damaged batches are left out; otherwise a fetch that begins with one fails.
+
+    Attributes
+    ----------
+    segments : list of Segment
+    faults : list of Fault
+        What could not be read so far, or is damaged.
     """
 
     def __init__(self, segments: list[Segment], *, leaves_out_damaged: bool = False) -> None:
-        self._segments = segments
+        self.segments = segments
         self._leaves_out_damaged = leaves_out_damaged
         self._batches = SegmentBatches(segments, leaves_out_damaged=leaves_out_damaged)
         self.faults = self._batches.faults
 
     @cached_property
     def _ends(self) -> PartitionEnds:
-        return PartitionEnds(self._segments, self.faults)
+        return PartitionEnds(self.segments, self.faults)
 
     @property
     def log_start_offset(self) -> int:
@@ -69,12 +77,17 @@ class ServedPartition:
         """
         return max(self._known(self._ends.log_end_offset), self._salvaged_end)
 
+    @property
+    def known_end_offset(self) -> int | None:
+        """The high watermark; None if the last segment cannot be read."""
+        return None if self._ends.log_end_offset is None else self.high_watermark
+
     @cached_property
     def _salvaged_end(self) -> int:
         """The offset after the last intact batch behind damage, which is not the log's end if it is left out."""
         if not self._leaves_out_damaged:
             return -1
-        with as_listed(self._segments[-1]) as file:
+        with as_listed(self.segments[-1]) as file:
             scan = HeaderScan(file, check_crc=True, salvage=True)
             for _ in scan.headers():
                 pass
@@ -131,7 +144,7 @@ class ServedPartition:
 
     @cached_property
     def _aborted(self) -> list[AbortedTransaction]:
-        return aborted_transactions(self._segments, self.high_watermark)
+        return aborted_transactions(self.segments, self.high_watermark)
 
     def fetch(self, offset: int, max_bytes: int, isolation_level: IsolationLevel) -> Fetched:
         """Return batches from the one with an offset on; at least one, whatever its size.
@@ -162,6 +175,8 @@ class ServedLog:
     log : Log
     leaves_out_damaged : bool
         As in ``ServedPartition``.
+    existing : ExistingTopics, optional
+        The only topics and partitions that are served; by default all.
 
     Attributes
     ----------
@@ -171,20 +186,24 @@ class ServedLog:
         What a reader should know of the replicas that are read.
     """
 
-    def __init__(self, log: Log, *, leaves_out_damaged: bool = False) -> None:
+    def __init__(self, log: Log, *, leaves_out_damaged: bool = False, existing: ExistingTopics | None = None) -> None:
         self.notes: list[str] = []
         lines = {(one.topic, one.partition): one.line for one in log.lines.partitions}
         partitions: dict[str, dict[int, ServedPartition]] = {}
+        self._served: dict[TopicPartition, ServedPartition] = {}
         for segments in live_logs(log.line_files(self.notes).segments):
             of = segments[0].topic_partition
-            if of is not None and of.topic != CLUSTER_METADATA:
+            if of is None or of.topic == CLUSTER_METADATA:
+                continue
+            if existing is None or (of, lines[of].topic_id) in existing:
                 served = ServedPartition(segments, leaves_out_damaged=leaves_out_damaged)
-                partitions.setdefault(of.topic, {})[of.partition] = served
+                partitions.setdefault(of.topic, {})[of.partition] = self._served[of] = served
         self.topics = {
             name: ReadableTopic(name, _bytes_of(lines[name, min(some)].topic_id), some)
             for name, some in sorted(partitions.items())
         }
-        self._partitions = [one for some in partitions.values() for one in some.values()]
+        if existing is not None:
+            self.notes += _notes_on(existing, log, self.topics)
         self._topics_by_id = {one.topic_id: one for one in self.topics.values() if one.topic_id != NO_TOPIC_ID}
         clusters = [one.cluster_id for one in lines.values() if one.cluster_id is not None]
         self.cluster_id: str | None = clusters[0] if clusters else None
@@ -192,6 +211,10 @@ class ServedLog:
     def topic(self, name: str, topic_id: bytes) -> ReadableTopic | None:
         """Return the topic of a request, by its id, or by its name if the id is zero; None if it is unknown."""
         return self.topics.get(name) if topic_id == NO_TOPIC_ID else self._topics_by_id.get(topic_id)
+
+    def partition(self, of: TopicPartition) -> ServedPartition | None:
+        """Return a partition; None if it is not served."""
+        return self._served.get(of)
 
     def created_on_use(self, name: str) -> ReadableTopic:
         """Raise an UnknownTopicOrPartitionError: nothing is written."""
@@ -204,7 +227,20 @@ class ServedLog:
     @property
     def faults(self) -> list[Fault]:
         """What could not be read so far, or is damaged."""
-        return [fault for one in self._partitions for fault in one.faults]
+        return [fault for one in self._served.values() for fault in one.faults]
+
+
+def _notes_on(existing: ExistingTopics, log: Log, served: Mapping[str, ReadableTopic]) -> list[str]:
+    """Return notes on topics that are left out, and on those without files."""
+    there = {one.topic for one in log.partitions if one.topic not in (None, CLUSTER_METADATA)}
+    later = sorted(there - served.keys())
+    lost = [] if log.found.not_wanted else [name for name in existing.names if name not in served]
+    notes = []
+    if later:
+        notes.append(f"topics that did not exist then are not served: {some_names(later)}")
+    if lost:
+        notes.append(f"topics that existed then have no files: {some_names(lost)}")
+    return notes
 
 
 def _bytes_of(topic_id: str | None) -> bytes:

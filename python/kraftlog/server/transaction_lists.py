@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 from kraftlog.errors import KraftlogError
 from kraftlog.log_store.store import LogStore
@@ -13,13 +13,36 @@ from kraftlog.log_store.transaction_state import NAMES, TransactionState
 from kraftlog.protocol.error_code import ErrorCode
 from kraftlog.protocol.request import Request
 from kraftlog.server.server import Handler
+from kraftlog.topics import TopicPartition
+from kraftlog.transactions.producer_state import ProducerState
 
 DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS = 61, 65, 66
 _NONE = -1
 
 
-class TransactionLists:
-    """Answers ``ListTransactions``, ``DescribeTransactions`` and ``DescribeProducers``.
+class Transactions(Protocol):
+    """Transactional ids and producers, of a store or of a log that is only read; may wait for a disk."""
+
+    @property
+    def now(self) -> int:
+        """The time to which ages of transactions are counted, in milliseconds."""
+
+    @property
+    def transactional_ids(self) -> Sequence[TransactionState]:
+        """The state of each transactional id."""
+
+    def producers(self, of: TopicPartition) -> Sequence[ProducerState]:
+        """Return the producers of a partition.
+
+        Raises
+        ------
+        KraftlogError
+            When there is no such partition.
+        """
+
+
+class StoredTransactions:
+    """The transactional ids and the producers of a store.
 
     Parameters
     ----------
@@ -28,6 +51,32 @@ class TransactionLists:
 
     def __init__(self, store: LogStore) -> None:
         self._store = store
+
+    @property
+    def now(self) -> int:
+        """The time to which ages of transactions are counted, in milliseconds."""
+        return self._store.parts.clock()
+
+    @property
+    def transactional_ids(self) -> Sequence[TransactionState]:
+        """The state of each transactional id."""
+        return self._store.transactional_ids()
+
+    def producers(self, of: TopicPartition) -> Sequence[ProducerState]:
+        """Return the producers of a partition."""
+        return self._store.parts.partition_of(of).producer_states()
+
+
+class TransactionLists:
+    """Answers ``ListTransactions``, ``DescribeTransactions`` and ``DescribeProducers``.
+
+    Parameters
+    ----------
+    transactions : Transactions
+    """
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
 
     @property
     def handlers(self) -> Mapping[int, Handler]:
@@ -45,13 +94,14 @@ class TransactionLists:
             pattern = re.compile(values["transactional_id_pattern"] or "")
         except re.error:
             return {"error_code": ErrorCode.INVALID_REGULAR_EXPRESSION}
+        states = await asyncio.to_thread(lambda: self._transactions.transactional_ids)
         rows = [
             {
                 "transactional_id": state.transactional_id,
                 "producer_id": state.producer_id,
                 "transaction_state": state.status_name,
             }
-            for state in self._store.transactional_ids()
+            for state in states
             if (not values["state_filters"] or state.status_name in values["state_filters"])
             and (not values["producer_id_filters"] or state.producer_id in values["producer_id_filters"])
             and self._age_ms(state) > values["duration_filter"]
@@ -61,10 +111,11 @@ class TransactionLists:
 
     def _age_ms(self, state: TransactionState) -> int:
         """Return for how long a transaction is open; 0 without one."""
-        return self._store.parts.clock() - state.start_timestamp if state.is_pending else 0
+        return self._transactions.now - state.start_timestamp if state.is_pending else 0
 
     async def _describe_transactions(self, request: Request) -> Mapping[str, Any]:
-        states = {state.transactional_id: state for state in self._store.transactional_ids()}
+        every = await asyncio.to_thread(lambda: self._transactions.transactional_ids)
+        states = {state.transactional_id: state for state in every}
         rows = []
         for name in request.values["transactional_ids"]:
             state = states.get(name)
@@ -85,7 +136,7 @@ class TransactionLists:
 
     def _producers_of(self, topic: str, number: int) -> dict[str, Any]:
         try:
-            states = self._store.parts.partition_of((topic, number)).producer_states()
+            states = self._transactions.producers(TopicPartition(topic, number))
         except KraftlogError as error:
             return {"partition_index": number, "error_code": error.kafka_code, "error_message": str(error)}
         producers = [

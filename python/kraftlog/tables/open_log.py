@@ -154,13 +154,13 @@ def _not_there(found: Discovery, topics: set[str] | None, partitions: set[int] |
         return no_such_topics(unknown, there)
     asked = ", ".join(map(str, sorted(partitions or ())))
     has = [f"{topic}-{number}" for topic in sorted(topics or there) for number in sorted(there[topic])]
-    return f"no partition {asked} of those asked for. There are {_some(has)}"
+    return f"no partition {asked} of those asked for. There are {some_names(has)}"
 
 
 def no_such_topics(unknown: list[str], there: Iterable[str]) -> str:
     """Return a message that requested topics do not exist, with the existing ones."""
     names = sorted(there)
-    return f"no {_unknown(unknown, names)} There are {_some(names) or 'none'}"
+    return f"no {_unknown(unknown, names)} There are {some_names(names) or 'none'}"
 
 
 def _unknown(topics: list[str], there: Iterable[str]) -> str:
@@ -169,18 +169,17 @@ def _unknown(topics: list[str], there: Iterable[str]) -> str:
     if len(topics) == 1:
         return f"topic {topics[0]!r}" + (f"; did you mean {near[topics[0]]}?" if near[topics[0]] else ".")
     names = [f"{topic!r}" + (f" (did you mean {names}?)" if names else "") for topic, names in near.items()]
-    return f"topics {_some(names, len(topics))}."
+    return f"topics {some_names(names, len(topics))}."
 
 
 def none_wanted(found: Discovery) -> str:
     """Return a message that none of the requested partitions exists, with the existing ones."""
     there = {(one.topic, one.partition) for one in found.segments if one.topic is not None}
-    return (
-        f"no partition of those asked for. There are {_some([f'{topic}-{number}' for topic, number in sorted(there)])}"
-    )
+    folders = [f"{topic}-{number}" for topic, number in sorted(there)]
+    return f"no partition of those asked for. There are {some_names(folders)}"
 
 
-def _some(names: list[str], count: int | None = None) -> str:
+def some_names(names: list[str], count: int | None = None) -> str:
     """Return the first names, and the number of the others; ``count`` is the total if the list is incomplete."""
     more = (count or len(names)) - NAMES_SHOWN
     return ", ".join(names[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")

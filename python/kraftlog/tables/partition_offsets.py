@@ -86,7 +86,8 @@ class PartitionEnds:
     def last_stable_offset(self) -> int | None:
         """The last stable offset: the first offset of the earliest open transaction, or the end.
 
-        None if a segment that decides it cannot be read.
+        At a cut it is the end, since open transactions count as aborted. None if a segment that decides it cannot be
+        read.
         """
         found = TransactionMap(self.segments)
         opened = found.open_at_end()
@@ -94,7 +95,8 @@ class PartitionEnds:
         if any(fault.error == "unreadable_file" for fault in found.faults):
             return None
         self._note(self._left_out(found, opened))
-        stable = opened[0].first_offset if opened else self.log_end_offset
+        is_held_back = opened and not self.segments[-1].is_cut
+        stable = opened[0].first_offset if is_held_back else self.log_end_offset
         return None if stable is None else max(stable, self.log_start_offset)
 
     def _left_out(self, found: TransactionMap, opened: list[OpenTransaction]) -> list[Fault]:
