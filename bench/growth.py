@@ -22,6 +22,7 @@ import kraftlog
 import metadata_corpus
 import offsets_corpus
 import scanning
+import serving
 import start
 from metadata_corpus import MetadataLog
 from offsets_corpus import OffsetsLog

@@ -118,7 +118,6 @@ class Broker:
                 **ReadingRequests(log, self._options).handlers,
                 **ProduceRequests(self.store, log).handlers,
                 **TransactionRequests(self.store, log, groups).handlers,
-                **TransactionLists(self.store).handlers,
                 **MarkerRequests(self.store).handlers,
                 **TransactionLists(StoredTransactions(self.store)).handlers,
                 **TopicRequests(self.store, log, self._node, max(self._auto_create_partitions, 1)).handlers,

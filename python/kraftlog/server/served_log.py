@@ -113,7 +113,7 @@ class ServedPartition:
     @cached_property
     def _log_end(self) -> LogEnd:
         faults = list[Fault]()
-        end = log_end(self._segments, faults)
+        end = log_end(self.segments, faults)
         self._note(faults)
         return end
 
@@ -126,7 +126,7 @@ class ServedPartition:
     def lineage(self) -> Lineage:
         """The leader epochs of the batches, and the end of the log."""
         faults = list[Fault]()
-        lineage = lineage_of(self._segments, self._log_end, faults)
+        lineage = lineage_of(self.segments, self._log_end, faults)
         self._note(faults)
         return replace(lineage, end_offset=self.high_watermark).starting_at(self.log_start_offset)
 
