@@ -12,8 +12,10 @@ from typing import Self, Unpack
 from kraftlog.log_store.store import LogStore
 from kraftlog.server.cluster_requests import ClusterRequests, Node
 from kraftlog.server.committed_offsets import StoredOffsets
+from kraftlog.server.consumer_group_requests import ConsumerGroupRequests
 from kraftlog.server.faults import Faults
 from kraftlog.server.group_requests import GroupRequests
+from kraftlog.server.groups import Groups
 from kraftlog.server.live_log import LiveLog
 from kraftlog.server.marker_requests import MarkerRequests
 from kraftlog.server.options import ServerArguments, ServerOptions
@@ -28,7 +30,8 @@ from kraftlog.server.upkeep import upkeep
 from kraftlog.write.log_options import Fsync
 
 MAX_REQUEST_BYTES = 100 << 20  # socket.request.max.bytes
-_FEATURES = ("metadata.version", "transaction.version")  # those that clients depend on
+_GROUP_VERSION = "group.version"  # of groups of the newer protocol (KIP-848)
+_FEATURES = ("metadata.version", "transaction.version", _GROUP_VERSION)  # those that clients depend on
 
 
 class Broker:
@@ -112,7 +115,9 @@ class Broker:
             self._options = replace(self._options, port=self._node.port)  # for a restart
             self._thread = thread = ServerThread()
             log = LiveLog(self.store, thread.loop, auto_create_partitions=self._auto_create_partitions)
-            groups = GroupRequests(log, self._node, StoredOffsets(self.store))
+            offsets = StoredOffsets(self.store)
+            groups = Groups(offsets)
+            group_requests = GroupRequests(log, self._node, offsets, groups)
             handlers = {
                 **ClusterRequests(log, self._node).handlers,
                 **ReadingRequests(log, self._options).handlers,
@@ -120,9 +125,13 @@ class Broker:
                 **TransactionRequests(self.store, log, groups).handlers,
                 **MarkerRequests(self.store).handlers,
                 **TransactionLists(StoredTransactions(self.store)).handlers,
+                **TransactionRequests(self.store, log, group_requests).handlers,
+                **TransactionLists(self.store).handlers,
                 **TopicRequests(self.store, log, self._node, max(self._auto_create_partitions, 1)).handlers,
-                **groups.handlers,
+                **group_requests.handlers,
             }
+            if cluster.features.get(_GROUP_VERSION):
+                handlers |= ConsumerGroupRequests(log, groups).handlers
             with_faults = {key: self.faults.around(handler) for key, handler in handlers.items()}
             features = {name: cluster.features[name] for name in _FEATURES if name in cluster.features}
             opened.callback(log.close)

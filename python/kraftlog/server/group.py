@@ -10,8 +10,8 @@ from enum import StrEnum
 from typing import Any
 from uuid import uuid4
 
-from kraftlog.errors import KraftlogError
 from kraftlog.protocol.error_code import ErrorCode
+from kraftlog.server.group_error import GroupError
 
 
 class GroupState(StrEnum):
@@ -22,22 +22,6 @@ class GroupState(StrEnum):
     COMPLETING_REBALANCE = "CompletingRebalance"
     STABLE = "Stable"
     DEAD = "Dead"
-
-
-class GroupError(KraftlogError):
-    """A request that a group refuses.
-
-    Attributes
-    ----------
-    code : ErrorCode
-    member_id : str
-        Of the request, or the new id that it is to come back with.
-    """
-
-    def __init__(self, code: ErrorCode, member_id: str = "") -> None:
-        super().__init__(code.name)
-        self.code = code
-        self.member_id = member_id
 
 
 @dataclass
@@ -97,6 +81,8 @@ class Group:
     on_change: Callable[[Group], None] = lambda _: None
     _new_ids: set[str] = field(default_factory=set)  # that a client has been given and has not joined with
     _rebalance: asyncio.TimerHandle | None = None
+
+    group_type = "classic"
 
     # joining
 

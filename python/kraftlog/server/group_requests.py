@@ -8,15 +8,14 @@ from functools import partial
 from typing import Any
 
 from kraftlog.log_store.group_offsets import OffsetAndMetadata
-from kraftlog.log_store.key_and_value import KeyAndValue
-from kraftlog.log_store.options import milliseconds_now
 from kraftlog.protocol.error_code import ErrorCode
 from kraftlog.protocol.request import Request
 from kraftlog.server.cluster_requests import Node
 from kraftlog.server.committed_offsets import CommittedOffsets
-from kraftlog.server.group import Group, GroupError, GroupState, Member
-from kraftlog.server.group_log import GroupLog
-from kraftlog.server.group_records import GROUP_METADATA, decoded_records, group_key, group_of, group_record
+from kraftlog.server.consumer_group import ConsumerGroup
+from kraftlog.server.group import Group, GroupState, Member
+from kraftlog.server.group_error import GroupError
+from kraftlog.server.groups import AnyGroup, Groups
 from kraftlog.server.outcome import Outcome
 from kraftlog.server.readable_log import NO_TOPIC_ID, ReadableLog, ReadableTopic
 from kraftlog.server.server import Handler
@@ -34,24 +33,18 @@ _JOIN_WITH_ID, _JOIN_WITHOUT_PROTOCOL, _JOIN_SKIPPING = (
 _LEAVE_SEVERAL, _FIND_SEVERAL, _FETCH_SEVERAL, _DESCRIBE_NOT_FOUND = 3, 4, 8, 6  # first versions of these requests
 _LEAST_SESSION_MS, _MOST_SESSION_MS = 6_000, 1_800_000  # group.min.session.timeout.ms, group.max.session.timeout.ms
 _MOST_METADATA = 4096  # offset.metadata.max.bytes
-_MOST_GROUPS = 10_000
 _NO_OFFSET = -1
+_LAST_VERSION = 1 << 15  # of requests that say nothing about member epochs
 
 
 class GroupRequests:
     """Answers the requests of consumer groups of the classic protocol."""
 
-    def __init__(self, log: ReadableLog, node: Node, offsets: CommittedOffsets) -> None:
+    def __init__(self, log: ReadableLog, node: Node, offsets: CommittedOffsets, groups: Groups) -> None:
         self._log = log
         self._node = node
         self._offsets = offsets
-        self._records = GroupLog(offsets)
-        self._groups: dict[str, Group] = {}
-        for name, key, value in decoded_records(offsets.records):
-            if name == GROUP_METADATA:
-                self._groups[key["group"]] = group_of(key["group"], value)
-        for group in self._groups.values():
-            group.on_change = self._changed
+        self._groups = groups
 
     @property
     def handlers(self) -> Mapping[int, Handler]:
@@ -69,20 +62,6 @@ class GroupRequests:
             DELETE_GROUPS: self._delete,
             OFFSET_DELETE: self._delete_offsets,
         }
-
-    def begin_sessions(self) -> None:
-        """Begin the sessions of the members that the log has."""
-        for group in self._groups.values():
-            group.begin_sessions()
-
-    async def close(self) -> None:
-        """End all sessions; members stay in the log."""
-        for group in self._groups.values():
-            group.close()
-        await self._records.close()
-
-    def _changed(self, group: Group) -> None:
-        self._records.put(group.group_id, [group_record(group, milliseconds_now())])
 
     async def _find_coordinator(self, request: Request) -> Mapping[str, Any]:
         values = request.values
@@ -111,42 +90,29 @@ class GroupRequests:
                 raise GroupError(ErrorCode.INVALID_GROUP_ID)
             if not _LEAST_SESSION_MS <= timeout_ms <= _MOST_SESSION_MS:
                 raise GroupError(ErrorCode.INVALID_SESSION_TIMEOUT)
-            group = self._group(values["group_id"])
+            group = self._groups.classic_to_join(values["group_id"])
             requires_id = request.version >= _JOIN_WITH_ID
             fields = await group.join(member, values["protocol_type"], requires_id=requires_id)
         except GroupError as error:
             member_id = error.member_id or values["member_id"]
             name = None if request.version >= _JOIN_WITHOUT_PROTOCOL else ""
             return {"error_code": error.code, "member_id": member_id, "leader": "", "protocol_name": name}
-        code = await self._records.written(group.group_id)
+        code = await self._groups.written(group.group_id)
         if code:
             return {"error_code": code, "member_id": fields["member_id"], "leader": ""}
         if fields["skip_assignment"] and request.version < _JOIN_SKIPPING:  # as a follower it only takes what it had
             return fields | {"skip_assignment": False, "leader": "", "members": []}
         return fields
 
-    def _group(self, group_id: str) -> Group:
-        group = self._groups.get(group_id)
-        if group is None:
-            if len(self._groups) >= _MOST_GROUPS:
-                raise GroupError(ErrorCode.UNKNOWN_SERVER_ERROR)
-            group = self._groups[group_id] = Group(group_id, on_change=self._changed)
-        return group
-
-    def _known(self, group_id: str) -> Group:
-        if group_id not in self._groups:
-            raise GroupError(ErrorCode.UNKNOWN_MEMBER_ID)
-        return self._groups[group_id]
-
     async def _sync(self, request: Request) -> Mapping[str, Any]:
         values = request.values
         try:
-            group = self._known(values["group_id"])
+            group = self._groups.classic(values["group_id"])
             assignments = {one["member_id"]: bytes(one["assignment"]) for one in values["assignments"]}
             assignment = await group.sync(*_identity(values), values["generation_id"], assignments)
         except GroupError as error:
             return {"error_code": error.code}
-        code = await self._records.written(group.group_id)
+        code = await self._groups.written(group.group_id)
         if code:
             return {"error_code": code}
         return {"protocol_type": group.protocol_type, "protocol_name": group.protocol, "assignment": assignment}
@@ -154,7 +120,7 @@ class GroupRequests:
     async def _heartbeat(self, request: Request) -> Mapping[str, Any]:
         values = request.values
         try:
-            self._known(values["group_id"]).heartbeat(*_identity(values), values["generation_id"])
+            self._groups.classic(values["group_id"]).heartbeat(*_identity(values), values["generation_id"])
         except GroupError as error:
             return {"error_code": error.code}
         return {}
@@ -163,17 +129,17 @@ class GroupRequests:
         values = request.values
         if request.version < _LEAVE_SEVERAL:
             code, _ = self._left(values["group_id"], values["member_id"], None)
-            return {"error_code": code or await self._records.written(values["group_id"])}
+            return {"error_code": code or await self._groups.written(values["group_id"])}
         members = []
         for one in values["members"]:
             instance = one["group_instance_id"]
             code, member_id = self._left(values["group_id"], one["member_id"], instance)
             members.append({"member_id": member_id, "group_instance_id": instance, "error_code": code})
-        return {"error_code": await self._records.written(values["group_id"]), "members": members}
+        return {"error_code": await self._groups.written(values["group_id"]), "members": members}
 
     def _left(self, group_id: str, member_id: str, instance: str | None) -> tuple[ErrorCode, str]:
         try:
-            return ErrorCode.NONE, self._known(group_id).leave(member_id, instance)
+            return ErrorCode.NONE, self._groups.classic(group_id).leave(member_id, instance)
         except GroupError as error:
             return error.code, member_id
 
@@ -186,8 +152,11 @@ class GroupRequests:
             if not values["group_id"]:
                 raise GroupError(ErrorCode.INVALID_GROUP_ID)
             generation = values["generation_id_or_member_epoch"]
-            if values["group_id"] in self._groups or generation >= 0:
-                self._known(values["group_id"]).may_commit(*_identity(values), generation)
+            group = self._groups.get(values["group_id"])
+            if isinstance(group, ConsumerGroup):
+                group.check_commit(values["member_id"], generation, request.version)
+            elif group is not None or generation >= 0:
+                self._groups.classic(values["group_id"]).may_commit(*_identity(values), generation)
         except GroupError as error:
             code = error.code
         offsets: dict[TopicPartition, OffsetAndMetadata] = {}
@@ -223,10 +192,15 @@ class GroupRequests:
             return ErrorCode.INVALID_GROUP_ID
         if not values["member_id"] and values["generation_id"] < 0:
             return ErrorCode.NONE  # only the transactional id fences
+        group = self._groups.get(values["group_id"])
         try:
-            self._known(values["group_id"]).may_commit(*_identity(values), values["generation_id"])
+            if isinstance(group, ConsumerGroup):
+                group.check_commit(values["member_id"], values["generation_id"], _LAST_VERSION)
+            else:
+                self._groups.classic(values["group_id"]).may_commit(*_identity(values), values["generation_id"])
         except GroupError as error:
-            return error.code
+            is_stale = error.code == ErrorCode.STALE_MEMBER_EPOCH  # which the producer does not know
+            return ErrorCode.ILLEGAL_GENERATION if is_stale else error.code
         return ErrorCode.NONE
 
     async def _fetch(self, request: Request) -> Mapping[str, Any]:
@@ -234,15 +208,20 @@ class GroupRequests:
         if request.version < _FETCH_SEVERAL:
             topics = self._fetched(values["group_id"], values["topics"], requires_stable=values["require_stable"])
             return {"topics": [{"name": one["name"], "partitions": one["partitions"]} for one in topics]}
-        groups = values["groups"]
+        stable = values["require_stable"]
+        return {"groups": [self._fetched_group(one, requires_stable=stable) for one in values["groups"]]}
+
+    def _fetched_group(self, requested: Mapping[str, Any], *, requires_stable: bool) -> dict[str, Any]:
+        group_id = requested["group_id"]
+        group = self._groups.get(group_id)
+        try:
+            if isinstance(group, ConsumerGroup):
+                group.check_fetch(requested["member_id"], requested["member_epoch"])
+        except GroupError as error:
+            return {"group_id": group_id, "error_code": error.code}
         return {
-            "groups": [
-                {
-                    "group_id": one["group_id"],
-                    "topics": self._fetched(one["group_id"], one["topics"], requires_stable=values["require_stable"]),
-                }
-                for one in groups
-            ]
+            "group_id": group_id,
+            "topics": self._fetched(group_id, requested["topics"], requires_stable=requires_stable),
         }
 
     def _fetched(
@@ -285,13 +264,12 @@ class GroupRequests:
         group, offsets = self._groups.get(group_id), self._offsets.of(group_id)
         if group is None and not offsets:
             return ErrorCode.GROUP_ID_NOT_FOUND
-        if group is not None and group.state != GroupState.EMPTY:
+        if group is not None and not _is_empty(group):
             return ErrorCode.NON_EMPTY_GROUP
         code = await _code_of(partial(self._offsets.forget, group_id, [TopicPartition(*key) for key in offsets]))
-        if not code and group is not None and group.state == GroupState.EMPTY:
-            del self._groups[group_id]
-            self._records.put(group_id, [KeyAndValue(group_key(group_id), None)])
-            code = await self._records.written(group_id)
+        if not code and group is not None and _is_empty(group) and self._groups.get(group_id) is group:
+            self._groups.remove(group_id)
+            code = await self._groups.written(group_id)
         return code
 
     async def _delete_offsets(self, request: Request) -> Mapping[str, Any]:
@@ -300,8 +278,6 @@ class GroupRequests:
         group, offsets = self._groups.get(group_id), self._offsets.of(group_id)
         if group is None and not offsets:
             return {"error_code": ErrorCode.GROUP_ID_NOT_FOUND}
-        # the subscriptions of members are theirs: while there are any, every topic may be one of them
-        is_used = group is not None and group.state != GroupState.EMPTY
         codes: dict[TopicPartition, int] = {}
         for topic in values["topics"]:
             found = self._log.topic(topic["name"], NO_TOPIC_ID)
@@ -309,7 +285,7 @@ class GroupRequests:
                 key = TopicPartition(topic["name"], one["partition_index"])
                 is_known = found is not None and key.partition in found.partitions
                 codes[key] = ErrorCode.NONE if is_known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                if is_known and is_used:
+                if is_known and group is not None and _may_subscribe(group, topic["name"]):
                     codes[key] = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
         removed = [key for key, code in codes.items() if not code and key in offsets]
         failed = await _code_of(partial(self._offsets.forget, group_id, removed))
@@ -339,7 +315,7 @@ class GroupRequests:
         for group_id in sorted({*self._groups, *self._offsets.groups}):
             group = self._groups.get(group_id) or Group(group_id)
             if (not states or group.state.lower() in {one.lower() for one in states}) and (
-                not types or "classic" in {one.lower() for one in types}
+                not types or group.group_type in {one.lower() for one in types}
             ):
                 protocol_type = group.protocol_type or ""
                 rows.append(
@@ -347,7 +323,7 @@ class GroupRequests:
                         "group_id": group_id,
                         "protocol_type": protocol_type,
                         "group_state": group.state,
-                        "group_type": "classic",
+                        "group_type": group.group_type,
                     }
                 )
         return {"groups": rows}
@@ -356,12 +332,14 @@ class GroupRequests:
         return {"groups": [self._described(one, request.version) for one in request.values["groups"]]}
 
     def _described(self, group_id: str, version: int) -> dict[str, Any]:
-        if group_id not in self._groups and group_id not in self._offsets.groups:
+        group = self._groups.get(group_id)
+        if isinstance(group, ConsumerGroup) or (group is None and group_id not in self._offsets.groups):
             fields: dict[str, Any] = {"group_id": group_id, "group_state": GroupState.DEAD}
             if version >= _DESCRIBE_NOT_FOUND:
-                fields |= {"error_code": ErrorCode.GROUP_ID_NOT_FOUND, "error_message": f"Group {group_id} not found."}
+                reason = "not found" if group is None else "is not a classic group"
+                fields |= {"error_code": ErrorCode.GROUP_ID_NOT_FOUND, "error_message": f"Group {group_id} {reason}."}
             return fields
-        group = self._groups.get(group_id) or Group(group_id)
+        group = group or Group(group_id)
         is_stable = group.state == GroupState.STABLE
         return {
             "group_id": group_id,
@@ -380,6 +358,15 @@ class GroupRequests:
                 for one in group.members.values()
             ],
         }
+
+
+def _is_empty(group: AnyGroup) -> bool:
+    return group.state == GroupState.EMPTY
+
+
+def _may_subscribe(group: AnyGroup, topic: str) -> bool:
+    """Whether a member may subscribe to a topic; subscriptions of classic members are theirs, so that any may."""
+    return group.subscribes(topic) if isinstance(group, ConsumerGroup) else not _is_empty(group)
 
 
 async def _code_of(write: Callable[[], None]) -> int:

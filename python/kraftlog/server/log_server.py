@@ -13,6 +13,7 @@ from kraftlog.server.cluster_requests import ClusterRequests, Node
 from kraftlog.server.committed_offsets import OffsetsOutsideLog
 from kraftlog.server.coordinator_states import LoggedTransactions, committed_offsets
 from kraftlog.server.group_requests import GroupRequests
+from kraftlog.server.groups import Groups
 from kraftlog.server.options import ServerArguments, ServerOptions
 from kraftlog.server.reading_requests import ReadingRequests
 from kraftlog.server.refused_requests import RefusedRequests
@@ -86,13 +87,14 @@ class LogServer:
         offsets = OffsetsOutsideLog(None if group_offsets is None else Path(group_offsets), earlier)
         listening = self._options.listen()
         self._node = Node(self._options.client_host, int(listening.getsockname()[1]))
-        groups = GroupRequests(self._log, self._node, offsets)
+        groups = Groups(offsets)
         handlers = {
             **ClusterRequests(self._log, self._node).handlers,
             **ReadingRequests(self._log, self._options).handlers,
             **RefusedRequests().handlers,
             **TransactionLists(self._transactions).handlers,
             **groups.handlers,
+            **GroupRequests(self._log, self._node, offsets, groups).handlers,
         }
         self._thread = ServerThread()
         self._thread.start(Server(handlers, self._options, listening), groups.close)
