@@ -219,6 +219,19 @@ def test_a_member_gets_partitions_when_the_other_has_given_them_up():
     assert group.state == ConsumerGroupState.STABLE
 
 
+def test_an_answer_that_was_lost_is_asked_for_again():
+    """With the epoch before, and without partitions that are no longer the member's."""
+    group = ConsumerGroup("g")
+    join = Heartbeat("a", JOINING, None, None, 1000, frozenset({"orders"}), owned=NO_PARTITIONS)
+    everything = group.heartbeat(join, ORDERS).current.assigned
+    group.heartbeat(replace(join, member_id="b"), ORDERS)
+    kept = group.heartbeat(Heartbeat("a", 1, owned=everything), ORDERS).current.assigned
+    assert group.heartbeat(Heartbeat("a", 1, owned=kept), ORDERS).current.member_epoch == 2
+    assert refused(group, Heartbeat("a", 1, owned=everything)) == ErrorCode.FENCED_MEMBER_EPOCH
+    assert refused(group, Heartbeat("a", 1)) == ErrorCode.FENCED_MEMBER_EPOCH
+    assert group.heartbeat(Heartbeat("a", 1, owned=kept), ORDERS).current.member_epoch == 2
+
+
 def refused(group: ConsumerGroup, beat: Heartbeat) -> ErrorCode:
     before = facts(group)
     with pytest.raises(GroupError) as raised:
