@@ -8,9 +8,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraftlog.codec.arrow_arrays import texts_of
+from kraftlog.errors import KraftlogError
 
 
-class InvalidRegexError(ValueError):
+class InvalidRegexError(KraftlogError):
     """A text that is not a regular expression of RE2."""
 
 
