@@ -5,7 +5,7 @@ are defined where they are found, in ``kraftlog.read``:
 
 - files: ``unreadable_file``, ``batch_cut_off``, ``missing_batches``, ``not_read``, ``bad_index``,
   ``index_mismatch``, ``txnindex_mismatch``, ``bad_snapshot``, ``snapshot_mismatch``, ``not_recovered``,
-  ``not_extracted``;
+  ``not_extracted``, ``not_redacted``;
 - offsets: ``offset_goes_back``, ``bad_last_offset_delta``;
 - producers: ``sequence_gap``, ``bad_producer_epoch``, ``not_transactional``,
   ``bad_coordinator_epoch``; transactions: ``torn_transaction``;

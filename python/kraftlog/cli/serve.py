@@ -10,6 +10,7 @@ import click
 
 from kraftlog.cli import options
 from kraftlog.cli.metadata_options import Moment
+from kraftlog.cli.redact import redaction_of, redacts
 from kraftlog.cli.report import report_faults
 from kraftlog.cli.server_process import EndSignal, address_options
 from kraftlog.layout.discover import LogPaths
@@ -40,6 +41,7 @@ class AsOfOption(click.ParamType["AsOf"]):
     help="Serve the log as it was: an offset of the metadata log, a time such as -1h, or a cut: end,"
     " at-or-before:TIME, at-or-after:TIME. Groups then have the offsets that they had committed.",
 )
+@redacts
 @address_options
 @click.option(
     "--group-offsets",
@@ -51,6 +53,8 @@ def command(
     paths: LogPaths,
     topics: tuple[str, ...],
     as_of: AsOf | None,
+    rules: tuple[str, ...],
+    key_file: Path | None,
     host: str,
     port: int,
     advertised_host: str | None,
@@ -62,8 +66,9 @@ def command(
 
     kcat, a consumer in any language, Kafka Connect or Flink read it as they read a broker, at both isolation levels,
     by offset and by time, with consumer groups. Nothing is written to the log; producers are refused. It is served as
-    it was when the command started, or with --as-of as it was at an earlier moment. Connections are neither encrypted
-    nor authenticated, and accepted from this host only, unless --host is another address.
+    it was when the command started, or with --as-of as it was at an earlier moment. With --redact every batch is
+    rewritten, and one that cannot be decoded is damaged. Connections are neither encrypted nor authenticated, and
+    accepted from this host only, unless --host is another address.
 
     \b
     Examples:
@@ -75,16 +80,20 @@ def command(
     with LogServer(
         log,
         as_of=as_of,
+        redaction=redaction_of(rules, key_file),
         group_offsets=group_offsets,
         leave_out_damaged=leave_out_damaged,
         host=host,
         port=port,
         advertised_host=advertised_host,
     ) as server:
-        for note in server.notes:
+        notes = server.notes
+        for note in notes:
             print(note, file=sys.stderr)
         print(f"topics: {len(server.topics)}, partitions: {sum(server.topics.values())}", file=sys.stderr)
         ended.wait(server.bootstrap_servers, ready_file)
+    for note in server.notes[len(notes) :]:  # on what was redacted
+        print(note, file=sys.stderr)
     sys.exit(report_faults(server.faults))
 
 

@@ -23,6 +23,7 @@ from kraftlog.server.server_thread import ServerThread
 from kraftlog.server.transaction_lists import TransactionLists
 from kraftlog.tables.log import Log
 from kraftlog.tables.open_log import open as open_log
+from kraftlog.tables.redaction import Redaction
 
 
 class LogServer:
@@ -45,6 +46,9 @@ class LogServer:
     leave_out_damaged : bool
         Whether damaged batches are left out, as from a compacted log. By default a fetch that reaches one fails with
         CORRUPT_MESSAGE, as a consumer of a broker would.
+    redaction : Redaction, optional
+        Of the keys, values and headers that clients get. A batch that cannot be redacted, since it cannot be decoded or
+        has magic 0 or 1, counts as damaged.
     **options
         As in ``ServerOptions``: by default a free port of the loopback address.
 
@@ -74,12 +78,18 @@ class LogServer:
         as_of: AsOf | None = None,
         group_offsets: str | Path | None = None,
         leave_out_damaged: bool = False,
+        redaction: Redaction | None = None,
         **options: Unpack[ServerArguments],
     ) -> None:
         self._options = ServerOptions(**options)
         opened = log if isinstance(log, Log) else open_log(log)
         moment = LogAsOf(opened) if as_of is None else log_as_of(opened, as_of)
-        self._log = ServedLog(moment.log, leaves_out_damaged=leave_out_damaged, existing=moment.topics)
+        self._log = ServedLog(
+            moment.log,
+            leaves_out_damaged=leave_out_damaged,
+            redaction=redaction,
+            existing=moment.topics,
+        )
         self._transactions = LoggedTransactions(moment.log, self._log, moment.timestamp)
         self._notes = moment.notes
         self._faults: list[Fault] = []
@@ -111,8 +121,8 @@ class LogServer:
 
     @property
     def notes(self) -> list[str]:
-        """What a reader should know of the served replicas, and of the moment as of which they are served."""
-        return [*self._notes, *self._log.notes]
+        """What a reader should know of the served replicas, of the moment, and of what was redacted so far."""
+        return [*self._notes, *self._log.notes, *self._log.redaction_notes()]
 
     @property
     def faults(self) -> list[Fault]:

@@ -1,9 +1,10 @@
-"""The batches of a partition's segments, found by offset and returned as they are."""
+"""The batches of a partition's segments, found by offset and returned as they are, or redacted."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import replace
 from threading import Lock
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.segment import Segment
 from kraftlog.read.seek import seek
 from kraftlog.read.segment_reader import as_listed, located
+from kraftlog.server.redacted_batches import RedactedBatches
 from kraftlog.types import InputFile
 
 _MOST_PLACES = 1024  # of next offsets that are remembered for each partition
@@ -41,6 +43,8 @@ class SegmentBatches:
         Whether damaged batches are left out; otherwise a fetch that begins with one fails.
     first_position : int
         The byte of the first segment from which it is read, if index files need not be asked.
+    redacts : RedactedBatches, optional
+        Without it, batches are returned as they are. Batches that it refuses count as damaged.
 
     Attributes
     ----------
@@ -49,9 +53,15 @@ class SegmentBatches:
     """
 
     def __init__(
-        self, segments: Sequence[Segment], *, leaves_out_damaged: bool = False, first_position: int = -1
+        self,
+        segments: Sequence[Segment],
+        *,
+        leaves_out_damaged: bool = False,
+        first_position: int = -1,
+        redacts: RedactedBatches | None = None,
     ) -> None:
         self._segments = segments
+        self._redacts = redacts
         self._leaves_out_damaged = leaves_out_damaged
         self._first_position = first_position
         self._base_offsets = np.array([segment.base_offset or 0 for segment in segments])
@@ -109,7 +119,14 @@ class SegmentBatches:
                     continue
                 is_wanted = (last_offsets(headers) >= offset) & (headers["base_offset"] < end_offset)
                 if is_wanted.any():
-                    return self._take(data, _Place(number, position), headers[is_wanted])
+                    place, found = _Place(number, position), headers[is_wanted]
+                    if self._redacts is None:
+                        return self._take(data, place, found)
+                    redacted = self._redacted(self._redacts, data, place, found, max_bytes)
+                    if redacted is not None:
+                        return redacted
+                    position += int(ends(found[:1])[0])
+                    continue
                 if int(headers["base_offset"][-1]) >= end_offset:
                     return b"", -1
                 position += int(ends(headers[-1:])[0])
@@ -117,12 +134,50 @@ class SegmentBatches:
 
     def _take(self, data: memoryview, place: _Place, headers: Headers) -> tuple[memoryview, int]:
         start, end = int(headers["position"][0]), int(ends(headers[-1:])[0])
+        return data[start:end], self._taken(place, headers)
+
+    def _taken(self, place: _Place, headers: Headers) -> int:
+        """Remember where the next fetch begins, and return the last offset of batches."""
         last_offset = int(last_offsets(headers[-1:])[0])
         with self._lock:
-            self._places[last_offset + 1] = _Place(place.number, place.position + end)
+            self._places[last_offset + 1] = _Place(place.number, place.position + int(ends(headers[-1:])[0]))
             if len(self._places) > _MOST_PLACES:
                 self._places.popitem(last=False)
-        return data[start:end], last_offset
+        return last_offset
+
+    def _redacted(
+        self, redacts: RedactedBatches, data: memoryview, place: _Place, headers: Headers, max_bytes: int
+    ) -> tuple[bytes, int] | None:
+        """Return redacted batches up to one that is refused; None if the first one is left out.
+
+        Raises
+        ------
+        RecordError
+            When the first batch is refused, unless such batches are left out.
+        """
+        batches, size = list[bytes](), 0
+        for header, end in zip(headers, ends(headers).tolist(), strict=True):
+            start = int(header["position"])
+            made = redacts.of(bytes(data[start:end]), header)
+            if isinstance(made, Fault):
+                if not batches:
+                    fault = replace(made, position=place.position + start, size_in_bytes=end - start)
+                    self._note(located(self._segments[place.number], fault))
+                    return None
+                break
+            if batches and size + len(made) > max_bytes:  # it may be larger than what it redacts
+                break
+            batches.append(made)
+            size += len(made)
+        return b"".join(batches), self._taken(place, headers[: len(batches)])
+
+    def _note(self, fault: Fault) -> None:
+        """Note damage; raise it, unless damaged batches are left out."""
+        with self._lock:
+            if fault not in self.faults:
+                self.faults.append(fault)
+        if not self._leaves_out_damaged:
+            raise error_from_fault(fault)
 
     def _next_batch(self, segment: Segment, file: InputFile, position: int) -> tuple[int, int]:
         """Return the first and last byte of the next intact batch, or the end of the file twice; note damage before it.
@@ -136,12 +191,7 @@ class SegmentBatches:
         intact = (headers for headers in scan.headers(1) if len(headers) and headers["crc_ok"][0])
         found = next(intact, None)
         if scan.faults:
-            fault = located(segment, scan.faults[0])
-            with self._lock:
-                if fault not in self.faults:
-                    self.faults.append(fault)
-            if not self._leaves_out_damaged:
-                raise error_from_fault(fault)
+            self._note(located(segment, scan.faults[0]))
         return (file.size, file.size) if found is None else (int(found["position"][0]), int(ends(found)[0]))
 
 

@@ -24,10 +24,12 @@ from kraftlog.server.readable_log import (
     Fetched,
     ReadableTopic,
 )
+from kraftlog.server.redacted_batches import RedactedBatches
 from kraftlog.server.segment_batches import SegmentBatches
 from kraftlog.tables.log import Log
 from kraftlog.tables.open_log import some_names
 from kraftlog.tables.partition_offsets import Found, PartitionEnds, Time, live_logs
+from kraftlog.tables.redaction import Redaction
 from kraftlog.topics import CLUSTER_METADATA, TopicPartition
 from kraftlog.types import IsolationLevel
 
@@ -43,6 +45,8 @@ class ServedPartition:
         Live segments of the replica that is read, in order.
     leaves_out_damaged : bool
         Whether damaged batches are left out; otherwise a fetch that begins with one fails.
+    redaction : Redaction, optional
+        Redacts what is fetched; batches that cannot be redacted count as damaged.
 
     Attributes
     ----------
@@ -51,10 +55,13 @@ class ServedPartition:
         What could not be read so far, or is damaged.
     """
 
-    def __init__(self, segments: list[Segment], *, leaves_out_damaged: bool = False) -> None:
+    def __init__(
+        self, segments: list[Segment], *, leaves_out_damaged: bool = False, redaction: Redaction | None = None
+    ) -> None:
         self.segments = segments
         self._leaves_out_damaged = leaves_out_damaged
-        self._batches = SegmentBatches(segments, leaves_out_damaged=leaves_out_damaged)
+        self._redacts = None if redaction is None else RedactedBatches(redaction)
+        self._batches = SegmentBatches(segments, leaves_out_damaged=leaves_out_damaged, redacts=self._redacts)
         self.faults = self._batches.faults
 
     @cached_property
@@ -92,6 +99,14 @@ class ServedPartition:
             for _ in scan.headers():
                 pass
         return scan.reached[1]
+
+    def notes(self) -> list[str]:
+        """Return notes on what was redacted so far."""
+        return [] if self._redacts is None else [f"{self._name}: {note}" for note in self._redacts.notes()]
+
+    @property
+    def _name(self) -> str:
+        return str(self.segments[0].topic_partition)
 
     @property
     def last_stable_offset(self) -> int:
@@ -173,7 +188,7 @@ class ServedLog:
     Parameters
     ----------
     log : Log
-    leaves_out_damaged : bool
+    leaves_out_damaged, redaction
         As in ``ServedPartition``.
     existing : ExistingTopics, optional
         The only topics and partitions that are served; by default all.
@@ -186,7 +201,14 @@ class ServedLog:
         What a reader should know of the replicas that are read.
     """
 
-    def __init__(self, log: Log, *, leaves_out_damaged: bool = False, existing: ExistingTopics | None = None) -> None:
+    def __init__(
+        self,
+        log: Log,
+        *,
+        leaves_out_damaged: bool = False,
+        redaction: Redaction | None = None,
+        existing: ExistingTopics | None = None,
+    ) -> None:
         self.notes: list[str] = []
         lines = {(one.topic, one.partition): one.line for one in log.lines.partitions}
         partitions: dict[str, dict[int, ServedPartition]] = {}
@@ -196,7 +218,7 @@ class ServedLog:
             if of is None or of.topic == CLUSTER_METADATA:
                 continue
             if existing is None or (of, lines[of].topic_id) in existing:
-                served = ServedPartition(segments, leaves_out_damaged=leaves_out_damaged)
+                served = ServedPartition(segments, leaves_out_damaged=leaves_out_damaged, redaction=redaction)
                 partitions.setdefault(of.topic, {})[of.partition] = self._served[of] = served
         self.topics = {
             name: ReadableTopic(name, _bytes_of(lines[name, min(some)].topic_id), some)
@@ -223,6 +245,10 @@ class ServedLog:
     def growth(self, _: Iterable[TopicPartition]) -> asyncio.Future[None]:
         """Return a future that is never done."""
         return asyncio.get_running_loop().create_future()
+
+    def redaction_notes(self) -> list[str]:
+        """Return notes on what was redacted so far."""
+        return [note for one in self._served.values() for note in one.notes()]
 
     @property
     def faults(self) -> list[Fault]:
