@@ -17,6 +17,7 @@ from kraftlog.errors import Fault
 from kraftlog.layout import names
 from kraftlog.layout.backups import at_cut, backup_path, newest_backup, read_manifest
 from kraftlog.layout.checkpointed_offsets import CheckpointedOffsets, Checkpoints
+from kraftlog.layout.checkpoints import read_properties
 from kraftlog.layout.identity import Identity
 from kraftlog.layout.listing import IsWanted, Listing, local_matches
 from kraftlog.layout.log_directory import MARKS, is_log_directory, stops_broker
@@ -28,7 +29,7 @@ from kraftlog.topics import CLUSTER_METADATA, REMOTE_LOG_METADATA, TopicPartitio
 from kraftlog.transactions.cut import CutTime, Side
 
 LogPaths: TypeAlias = AnyPath | RemoteTier | Iterable[AnyPath | RemoteTier | Identity | CutTime]
-Item = TypeVar("Item", Segment, Unread)
+Item = TypeVar("Item", Segment, Unread, "EmptyPartition")
 
 READINGS = 5  # of partitions whose files are deleted or replaced while they are read
 _MAGIC_AT = 16  # in the header of a batch, as in that of a message of magic 0 and 1
@@ -66,6 +67,33 @@ class Source:
         return found if self.is_wanted is None else found.only(self.is_wanted)
 
 
+@dataclass(frozen=True)
+class EmptyPartition:
+    """A partition whose folder has no segment yet; a broker begins its log at the log start offset.
+
+    Attributes
+    ----------
+    folder : Path or RemotePath
+    topic : str
+    partition : int
+    log_start_offset : int
+        From ``log-start-offset-checkpoint``; 0 without an entry.
+    """
+
+    folder: LogPath
+    topic: str
+    partition: int
+    log_start_offset: int = 0
+
+    @property
+    def topic_id(self) -> str | None:
+        """From ``partition.metadata``; None if it cannot be read."""
+        try:
+            return read_properties(self.folder / names.PARTITION_METADATA).get("topic_id")
+        except (OSError, ValueError):
+            return None
+
+
 @dataclass
 class Discovery:
     """The content of paths: live segments in order, segments in other states, and files that are not read.
@@ -88,6 +116,7 @@ class Discovery:
         The cut that a path names, of a backup at a time.
     ends_at_cut : mapping of TopicPartition to int
         Where partitions end, of a log that was cut. Groups may have committed offsets after these.
+    empty_partitions : list of EmptyPartition
     """
 
     segments: list[Segment] = field(default_factory=list)
@@ -100,6 +129,7 @@ class Discovery:
     source: Source | None = None
     cut: CutTime | None = None
     ends_at_cut: Mapping[TopicPartition, int] = field(default_factory=dict)
+    empty_partitions: list[EmptyPartition] = field(default_factory=list)
 
     def without(self, places: set[LogPath]) -> Discovery:
         """Return the discovery without some folders or log directories."""
@@ -117,6 +147,7 @@ class Discovery:
             set_aside=outside(self.set_aside),
             unread=[one for one in self.unread if is_outside(one.path)],
             metadata_log=outside(self.metadata_log),
+            empty_partitions=[one for one in self.empty_partitions if is_outside(one.folder)],
         )
 
     def only(self, is_wanted: Callable[[str | None, int | None], bool]) -> Discovery:
@@ -136,6 +167,7 @@ class Discovery:
             source=self.source,
             cut=self.cut,
             ends_at_cut=self.ends_at_cut,
+            empty_partitions=wanted(self.empty_partitions),
         )
 
     def narrowed(self, is_wanted: IsWanted) -> Discovery:
@@ -389,14 +421,22 @@ def _discover_folder(
         elif entry.name in partitions and not is_listed(*partitions[entry.name]):
             discovery.not_wanted.append(partitions[entry.name])
         elif entry.name in partitions:
-            _discover_inner(folder / entry.name, listing, checkpoints.of(folder, entry.name), discovery)
+            checkpointed = checkpoints.of(folder, entry.name)
+            _discover_inner(folder / entry.name, listing, checkpointed, discovery, of_broker=of_broker)
         elif not is_known(entry):
             discovery.unread.append(Unread(folder / entry.name, entry.size or 0, NOT_KAFKAS))
     if len(discovery.segments) == before and all(map(names.transition_of, partitions)):
         raise ValueError(f"{folder}: neither a partition's folder nor a log directory: no log files in it")
 
 
-def _discover_inner(folder: LogPath, listing: Listing, checkpointed: CheckpointedOffsets, discovery: Discovery) -> None:
+def _discover_inner(
+    folder: LogPath,
+    listing: Listing,
+    checkpointed: CheckpointedOffsets,
+    discovery: Discovery,
+    *,
+    of_broker: bool,
+) -> None:
     try:
         partition_folder = PartitionFolder.of(folder, listing, checkpointed)
     except FileNotFoundError:
@@ -408,6 +448,10 @@ def _discover_inner(folder: LogPath, listing: Listing, checkpointed: Checkpointe
         )
         return
     _take_partition(partition_folder, discovery)
+    if partition_folder.is_empty and (of_broker or partition_folder.path_of(names.PARTITION_METADATA) is not None):
+        of = names.parse_partition_folder(folder.name)
+        if of is not None:
+            discovery.empty_partitions.append(EmptyPartition(folder, *of, checkpointed.log_start_offset))
 
 
 def _take_partition(folder: PartitionFolder, discovery: Discovery) -> None:

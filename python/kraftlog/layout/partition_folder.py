@@ -172,6 +172,11 @@ class PartitionFolder:
             self._by_name = {entry.name: entry for entry in self._listed}
         return self._by_name
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no log file, as before a broker opens it for the first time, and nothing of a lost one."""
+        return not (self.segments or self.set_aside or self.metadata_snapshots or self.unknown or self._beside)
+
     def path_of(self, name: str) -> LogPath | None:
         """Return the path of a file, such as a checkpoint; None if it is not in the listing."""
         entry = self.entries.get(name)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from kraftlog.codec.header_scan import HeaderScan
-from kraftlog.codec.options import READ_COMMITTED, ReadOptions
+from kraftlog.codec.options import EARLIEST, LATEST, READ_COMMITTED, ReadOptions
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.segment import Segment
 from kraftlog.log_store.errors import OffsetOutOfRangeError, UnknownTopicOrPartitionError
@@ -22,6 +22,7 @@ from kraftlog.server.readable_log import (
     NO_TOPIC_ID,
     AbortedTransaction,
     Fetched,
+    ReadablePartition,
     ReadableTopic,
 )
 from kraftlog.server.redacted_batches import RedactedBatches
@@ -182,6 +183,34 @@ class ServedPartition:
         return Fetched(records, overlapping(self._aborted, offset, last_offset))
 
 
+class EmptyServedPartition:
+    """A partition without a segment, which begins and ends at its log start offset.
+
+    Parameters
+    ----------
+    log_start_offset : int
+    """
+
+    def __init__(self, log_start_offset: int) -> None:
+        self.log_start_offset = self.high_watermark = self.last_stable_offset = log_start_offset
+
+    def offset_at(self, time: Time, _: IsolationLevel) -> Found:
+        """Return the offset for a time: no record has one."""
+        return Found(self.log_start_offset) if time in (EARLIEST, LATEST) else Found()
+
+    def fetch(self, offset: int, _: int, isolation_level: IsolationLevel) -> Fetched:
+        """Return no batches.
+
+        Raises
+        ------
+        OffsetOutOfRangeError
+            When the offset is not that of the end.
+        """
+        if offset != self.log_start_offset:
+            raise OffsetOutOfRangeError(f"the log does not have offset {offset}")
+        return Fetched(b"", [] if isolation_level == READ_COMMITTED else None)
+
+
 class ServedLog:
     """The topics of a log; the metadata log, which no client can read, is not among them.
 
@@ -211,7 +240,7 @@ class ServedLog:
     ) -> None:
         self.notes: list[str] = []
         lines = {(one.topic, one.partition): one.line for one in log.lines.partitions}
-        partitions: dict[str, dict[int, ServedPartition]] = {}
+        partitions: dict[str, dict[int, ReadablePartition]] = {}
         self._served: dict[TopicPartition, ServedPartition] = {}
         for segments in live_logs(log.line_files(self.notes).segments):
             of = segments[0].topic_partition
@@ -220,8 +249,16 @@ class ServedLog:
             if existing is None or (of, lines[of].topic_id) in existing:
                 served = ServedPartition(segments, leaves_out_damaged=leaves_out_damaged, redaction=redaction)
                 partitions.setdefault(of.topic, {})[of.partition] = self._served[of] = served
+        topic_ids = {of: one.topic_id for of, one in lines.items()}
+        for empty in log.found.empty_partitions:
+            of = TopicPartition(empty.topic, empty.partition)
+            if of in topic_ids or of.topic == CLUSTER_METADATA:
+                continue  # another replica has segments
+            topic_ids[of] = empty.topic_id
+            if existing is None or (of, topic_ids[of]) in existing:
+                partitions.setdefault(of.topic, {})[of.partition] = EmptyServedPartition(empty.log_start_offset)
         self.topics = {
-            name: ReadableTopic(name, _bytes_of(lines[name, min(some)].topic_id), some)
+            name: ReadableTopic(name, _bytes_of(topic_ids[name, min(some)]), some)
             for name, some in sorted(partitions.items())
         }
         if existing is not None:
@@ -258,8 +295,9 @@ class ServedLog:
 
 def _notes_on(existing: ExistingTopics, log: Log, served: Mapping[str, ReadableTopic]) -> list[str]:
     """Return notes on topics that are left out, and on those without files."""
-    there = {one.topic for one in log.partitions if one.topic not in (None, CLUSTER_METADATA)}
-    later = sorted(there - served.keys())
+    there = {one.topic for one in log.partitions if one.topic is not None}
+    there |= {one.topic for one in log.found.empty_partitions}
+    later = sorted(there - {CLUSTER_METADATA} - served.keys())
     lost = [] if log.found.not_wanted else [name for name in existing.names if name not in served]
     notes = []
     if later:

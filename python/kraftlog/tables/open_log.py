@@ -113,8 +113,10 @@ def open(
     if is_some:
         wanted = found.only(is_wanted)
         unreadable = {one.topic for one in wanted.unread if one.is_fault}
-        known_topics = {segment.topic for segment in found.segments} | unreadable
-        if not (wanted.segments or unreadable) or (wanted_topics is not None and not wanted_topics <= known_topics):
+        known_topics = {one.topic for one in found.segments} | unreadable
+        known_topics |= {one.topic for one in found.empty_partitions}
+        is_any = bool(wanted.segments or wanted.empty_partitions or unreadable)
+        if not is_any or (wanted_topics is not None and not wanted_topics <= known_topics):
             raise ValueError(_not_there(found, wanted_topics, wanted_partitions))
         found = wanted
     log = Log(found, catalog_of(definitions))
