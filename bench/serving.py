@@ -42,6 +42,7 @@ INTEROP = Path(__file__).resolve().parents[1] / "tests" / "interop"
 HEAP = ("-Xms1g", "-Xmx1g")  # as Kafka's own scripts set it
 START = "import kraftlog, sys; broker = kraftlog.Broker(); print(broker.bootstrap_servers, flush=True); input()"
 LIMIT = 120
+CLIENT = {"log_level": 0}
 
 
 @dataclass
@@ -73,7 +74,7 @@ class Running:
 def first_record(start: Callable[[], Running]) -> Running:
     """Start a server, and produce a record to a topic that is not there yet."""
     running = start()
-    producer = Producer({"bootstrap.servers": running.address, "linger.ms": 0})
+    producer = Producer({**CLIENT, "bootstrap.servers": running.address, "linger.ms": 0})
     producer.produce("first", b"record")
     _flush(producer)
     return running
@@ -162,6 +163,7 @@ def _started(start: Callable[[], Running]) -> None:
 def _of_rows(server: Running, size: int, rows: pa.Table) -> list[Contender]:
     messages = [{"value": value} for value in rows["value"].to_pylist()]
     settings = {
+        **CLIENT,
         "bootstrap.servers": server.address,
         "queue.buffering.max.messages": 10_000_000,
         "queue.buffering.max.kbytes": 2_000_000,
@@ -169,8 +171,8 @@ def _of_rows(server: Running, size: int, rows: pa.Table) -> list[Contender]:
     plain, transactional = Producer(settings), Producer(settings | {"transactional.id": f"bench-{size}"})
     transactional.init_transactions(LIMIT)
     works = {
-        PRODUCED: _fresh(server, lambda topic: _produced(plain, topic, messages)),
-        COMMITTED: _fresh(server, lambda topic: _committed(transactional, topic, messages)),
+        PRODUCED: partial(_produced, plain, _new_topic(server, f"produced-{size}"), messages),
+        COMMITTED: partial(_committed, transactional, _new_topic(server, f"committed-{size}"), messages),
         FETCHED: partial(_fetched, server.address, f"log-{size}", len(messages)),
     }
     clock = cpu_clock(server.process.pid)
@@ -180,17 +182,10 @@ def _of_rows(server: Running, size: int, rows: pa.Table) -> list[Contender]:
     ]
 
 
-def _fresh(server: Running, produce: Callable[[str], None]) -> Callable[[], None]:
-    """Return what produces to a topic that is made for it and deleted again: the disk is not filled."""
-    admin, names = AdminClient({"bootstrap.servers": server.address}), count()
-
-    def run() -> None:
-        topic = f"produced-{id(names)}-{next(names)}"
-        admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(LIMIT)
-        produce(topic)
-        admin.delete_topics([topic])[topic].result(LIMIT)
-
-    return run
+def _new_topic(server: Running, topic: str) -> str:
+    admin = AdminClient({**CLIENT, "bootstrap.servers": server.address})
+    admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(LIMIT)
+    return topic
 
 
 def _produced(producer: Producer, topic: str, messages: list[dict[str, bytes]]) -> None:
@@ -225,7 +220,15 @@ def _flush(producer: Producer) -> None:
 
 
 def _fetched(address: str, topic: str, records: int) -> int:
-    consumer = Consumer({"bootstrap.servers": address, "group.id": "bench", "enable.auto.commit": False})
+    settings = {
+        **CLIENT,
+        "bootstrap.servers": address,
+        "group.id": "bench",
+        "enable.auto.commit": False,
+        "queued.min.messages": 10_000_000,  # a fetcher that waits for its reader waits for a second
+        "queued.max.messages.kbytes": 2_000_000,
+    }
+    consumer = Consumer(settings)
     consumer.assign([TopicPartition(topic, 0, 0)])
     found = 0
     while found < records:
@@ -238,7 +241,7 @@ def _fetched(address: str, topic: str, records: int) -> int:
 
 
 def _round_trips(server: Running) -> Contender:
-    producer = Producer({"bootstrap.servers": server.address, "linger.ms": 0, "acks": "all"})
+    producer = Producer({**CLIENT, "bootstrap.servers": server.address, "linger.ms": 0, "acks": "all"})
 
     def run() -> None:
         for _ in range(TRIPS):

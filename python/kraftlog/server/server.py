@@ -13,6 +13,7 @@ from kraftlog.messages.one_message import Pieces
 from kraftlog.protocol.api import apis
 from kraftlog.protocol.error_code import ErrorCode
 from kraftlog.protocol.request import API_VERSIONS, UNKNOWN_VERSION, Request, UnsupportedRequestError
+from kraftlog.server.connection import SHARED_BYTES, Connection
 from kraftlog.server.error_response import error_response, has_error
 from kraftlog.server.options import ServerOptions
 
@@ -25,7 +26,6 @@ class ConnectionEndedError(KraftlogError):
 
 
 _log = logging.getLogger("kraftlog.server")
-_LENGTH_BYTES = 4
 _NO_FEATURES: Mapping[str, int] = {}
 _FEATURES_FROM_ZERO = 4  # first version of ApiVersions whose clients accept a feature that may be off (KIP-584)
 _FEATURES_EPOCH = 0  # they do not change while a server runs
@@ -64,7 +64,10 @@ class Server:
 
     async def start(self) -> None:
         """Start to accept connections."""
-        self._server = await asyncio.start_server(self._connected, sock=self._listening)
+        shared = memoryview(bytearray(SHARED_BYTES))
+        self._server = await asyncio.get_running_loop().create_server(
+            lambda: Connection(self._connected, shared), sock=self._listening
+        )
 
     async def close(self) -> None:
         """Stop to listen, and close all connections."""
@@ -74,20 +77,17 @@ class Server:
             connection.cancel()
         await asyncio.gather(*self._connections, return_exceptions=True)
 
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _connected(self, connection: Connection) -> None:
         task = asyncio.current_task()
         if task is None or len(self._connections) >= self._options.max_connections:
             _log.warning("a connection is closed: %d are open", len(self._connections))
-            writer.transport.abort()
+            connection.abort()
             return
         self._connections.add(task)
-        own_socket: socket.socket = writer.get_extra_info("socket")
-        own_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        own_socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         try:
             while True:
-                await self._answer_one(reader, writer)
-        except (asyncio.IncompleteReadError, ConnectionError, TimeoutError, asyncio.CancelledError):
+                await self._answer_one(connection)
+        except (ConnectionError, TimeoutError, asyncio.CancelledError):
             pass  # the client is gone, or idle, or the server is closed
         except (InvalidRecordError, UnsupportedRequestError, ConnectionEndedError) as error:
             _log.warning("a connection is closed: %s", error)
@@ -95,24 +95,20 @@ class Server:
             _log.exception("a connection is closed")
         finally:
             self._connections.discard(task)
-            writer.transport.abort()
+            connection.abort()
 
-    async def _answer_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _answer_one(self, connection: Connection) -> None:
         async with asyncio.timeout(self._options.max_idle_ms / 1000):
-            size = int.from_bytes(await reader.readexactly(_LENGTH_BYTES), "big", signed=True)
-            if not 0 < size <= self._options.max_request_bytes:
-                raise InvalidRecordError(f"a request of {size} bytes, of at most {self._options.max_request_bytes}")
-            frame = await reader.readexactly(size)
-        request = Request.parse(frame, writer.get_extra_info("peername")[0])
+            frame = await connection.frame(self._options.max_request_bytes)
+        request = Request.parse(frame, connection.client_host)
         handler = self._handlers.get(request.api.key)
         if handler is None:
             raise UnsupportedRequestError(f"{request.api.name} is not supported")
         response = await _response(handler, request)
         if response is None:
             return
-        writer.writelines(response)
         async with asyncio.timeout(self._options.max_idle_ms / 1000):
-            await writer.drain()
+            await connection.send(response)
 
     async def _api_versions(self, request: Request) -> Mapping[str, Any]:
         known = [one for key, one in sorted(apis().items()) if key in self._handlers]

@@ -1,0 +1,186 @@
+"""A connection of a client: the frames that it sends, and the responses to them."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, TypeAlias
+
+from kraftlog.errors import InvalidRecordError
+from kraftlog.types import Buffer
+
+Run: TypeAlias = Callable[["Connection"], Coroutine[Any, Any, None]]
+
+SHARED_BYTES = 1 << 16
+_LENGTH_BYTES = 4
+_MOST_WAITING = 1 << 16
+_FIRST_BYTES = 1 << 20  # of a frame; more is allocated as it arrives: a client may announce what it never sends
+_PIECE_BYTES = 1 << 18  # of a response: what the socket does not take of a piece is copied
+_LEAST_PIECE = 1 << 14  # smaller ones are joined, because each write is a system call
+
+
+class Connection(asyncio.BufferedProtocol):
+    """Receives each large frame into memory of its own, without a copy.
+
+    A stream of asyncio copies each frame twice, and stops and resumes reading many times within a large one.
+
+    Parameters
+    ----------
+    run : callable
+        Returns the coroutine that reads and answers, which runs from the beginning of the connection on.
+    shared : memoryview
+        Memory for what arrives before the size of its frame is known; all connections of a loop can share it.
+    """
+
+    def __init__(self, run: Run, shared: memoryview) -> None:
+        self._run = run
+        self._shared = shared
+        self._waiting = bytearray()  # what has arrived, from the length of the next frame on
+        self._frame: bytearray | None = None  # a large one, while it arrives
+        self._filled = self._size = 0
+        self._is_paused = self._is_ended = False
+        self._arrival: asyncio.Future[None] | None = None
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self._transport: asyncio.Transport
+        self._task: asyncio.Task[None]
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin to run."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        own_socket: socket.socket = transport.get_extra_info("socket")
+        own_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        own_socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        self._task = asyncio.get_running_loop().create_task(self._run(self))
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Return where the next bytes are received."""
+        if self._frame is None or self._filled == self._size:
+            return self._shared
+        if self._filled == len(self._frame):
+            self._frame.extend(bytes(min(len(self._frame), self._size - self._filled)))
+        return memoryview(self._frame)[self._filled :]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Take bytes that were received."""
+        if self._frame is None or self._filled == self._size:
+            self._waiting += self._shared[:nbytes]
+            if len(self._waiting) >= _MOST_WAITING:
+                self._is_paused = True
+                self._transport.pause_reading()
+        else:
+            self._filled += nbytes
+            if self._filled < self._size:
+                return
+        self._wake()
+
+    def eof_received(self) -> bool:
+        """Keep the connection open: the client may wait for responses. TLS does not allow this."""
+        self._is_ended = True
+        self._wake()
+        return self._transport.get_extra_info("sslcontext") is None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Let readers and writers fail."""
+        self._is_ended = True
+        self._wake()
+        self._writable.set()
+
+    def pause_writing(self) -> None:
+        """Let writers wait."""
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        """Let writers go on."""
+        self._writable.set()
+
+    def _wake(self) -> None:
+        if self._arrival is not None and not self._arrival.done():
+            self._arrival.set_result(None)
+
+    async def _arrived(self) -> None:
+        """Wait until more bytes have arrived, or a frame is complete."""
+        if self._is_ended:
+            raise ConnectionResetError("the client has closed the connection")
+        self._arrival = asyncio.get_running_loop().create_future()
+        await self._arrival
+
+    @property
+    def client_host(self) -> str:
+        """Address of the client."""
+        return str(self._transport.get_extra_info("peername")[0])
+
+    async def frame(self, max_bytes: int) -> Buffer:
+        """Return the next frame without its length.
+
+        Raises
+        ------
+        InvalidRecordError
+            When it is larger than ``max_bytes``, or its length is not positive.
+        ConnectionResetError
+            When the client has closed the connection.
+        """
+        waiting = self._waiting
+        while len(waiting) < _LENGTH_BYTES:
+            await self._arrived()
+        size = int.from_bytes(waiting[:_LENGTH_BYTES], "big", signed=True)
+        if not 0 < size <= max_bytes:
+            raise InvalidRecordError(f"a request of {size} bytes, of at most {max_bytes}")
+        end = _LENGTH_BYTES + size
+        frame: Buffer
+        if len(waiting) >= end:
+            frame = bytes(memoryview(waiting)[_LENGTH_BYTES:end])
+            del waiting[:end]
+        else:
+            frame = await self._large_frame(size)
+        if self._is_paused and len(waiting) < _MOST_WAITING:
+            self._is_paused = False
+            self._transport.resume_reading()
+        return frame
+
+    async def _large_frame(self, size: int) -> bytearray:
+        """Return a frame of which only the beginning has arrived."""
+        self._frame = frame = bytearray(min(size, _FIRST_BYTES))
+        self._size, self._filled = size, len(self._waiting) - _LENGTH_BYTES
+        frame[: self._filled] = memoryview(self._waiting)[_LENGTH_BYTES:]
+        self._waiting.clear()
+        if self._is_paused:
+            self._is_paused = False
+            self._transport.resume_reading()
+        while self._filled < size:
+            await self._arrived()
+        self._frame = None
+        return frame
+
+    async def send(self, pieces: Iterable[Buffer]) -> None:
+        """Send the pieces of a response; return when little of them waits in memory.
+
+        Raises
+        ------
+        ConnectionResetError
+            When the connection is lost.
+        """
+        small: list[Buffer] = []
+        for piece in pieces:
+            view = memoryview(piece)
+            if len(view) < _LEAST_PIECE:
+                small.append(piece)
+                continue
+            await self._write(b"".join(small))
+            small.clear()
+            for start in range(0, len(view), _PIECE_BYTES):
+                await self._write(view[start : start + _PIECE_BYTES])
+        await self._write(b"".join(small))
+
+    async def _write(self, data: bytes | memoryview) -> None:
+        if data:
+            self._transport.write(data)
+        await self._writable.wait()
+        if self._transport.is_closing():  # the transport says so before it calls connection_lost
+            raise ConnectionResetError("the connection is lost")
+
+    def abort(self) -> None:
+        """Close the connection at once."""
+        self._transport.abort()

@@ -1,0 +1,203 @@
+"""Frames of connections: each arrives whole and in order, however the client cuts them, and responses as they are."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import socket
+import struct
+import threading
+import time
+import tracemalloc
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from kraftlog.errors import InvalidRecordError
+from kraftlog.server.connection import SHARED_BYTES, Connection
+
+LIMIT = 30
+MIB = 1 << 20
+MOST = 64 * MIB
+SIZES = (1, 3, SHARED_BYTES - 4, SHARED_BYTES, SHARED_BYTES + 1, MIB - 1, MIB, MIB + 1, 5 * MIB + 3, 2)
+
+
+@contextmanager
+def served(run: Callable[[Connection], Coroutine[Any, Any, None]]) -> Iterator[socket.socket]:
+    """Serve with a coroutine in a thread; yield a client."""
+    loop = asyncio.new_event_loop()
+    shared = memoryview(bytearray(SHARED_BYTES))
+    server = loop.run_until_complete(loop.create_server(lambda: Connection(run, shared), "127.0.0.1", 0))
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    try:
+        with socket.create_connection(server.sockets[0].getsockname(), LIMIT) as client:
+            yield client
+    finally:
+        asyncio.run_coroutine_threadsafe(_end(server), loop).result(LIMIT)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+async def _end(server: asyncio.Server) -> None:
+    server.close()
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def echo(connection: Connection) -> None:
+    """Send each frame back, as small and large pieces."""
+    while True:
+        frame = memoryview(await connection.frame(MOST))
+        await connection.send(
+            [struct.pack(">i", len(frame)), frame[:1], frame[1:-1], frame[-1:] if len(frame) > 1 else b""]
+        )
+
+
+def framed(*frames: bytes) -> bytes:
+    return b"".join(struct.pack(">i", len(frame)) + frame for frame in frames)
+
+
+def exactly(client: socket.socket, count: int) -> bytes:
+    data = bytearray()
+    while len(data) < count:
+        piece = client.recv(MIB)
+        assert piece, f"closed after {len(data)} bytes of {count}"
+        data += piece
+    return bytes(data)
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + LIMIT
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
+@pytest.mark.parametrize("cut", [3, 1000, SHARED_BYTES + 5, 3 * MIB])
+def test_frames_arrive_as_they_were_sent(cut: int):
+    dice = random.Random(cut)
+    sent = framed(*(dice.randbytes(size) for size in (SIZES if cut > 3 else SIZES[:5])))
+    with served(echo) as client:
+        sender = threading.Thread(
+            target=lambda: [client.sendall(sent[at : at + cut]) for at in range(0, len(sent), cut)]
+        )
+        sender.start()
+        assert exactly(client, len(sent)) == sent
+        sender.join()
+
+
+@pytest.mark.parametrize("size", [10, 3 * MIB])
+def test_what_was_sent_before_the_end_is_answered(size: int):
+    frame = framed(random.Random(1).randbytes(size))
+    with served(echo) as client:
+        client.sendall(frame)
+        client.shutdown(socket.SHUT_WR)
+        assert exactly(client, len(frame)) == frame
+
+
+def test_a_frame_that_is_announced_takes_no_memory_until_it_arrives():
+    connections: list[Connection] = []
+
+    async def run(connection: Connection) -> None:
+        connections.append(connection)
+        await connection.frame(MOST)
+
+    with served(run) as client:
+        tracemalloc.start()
+        client.sendall(struct.pack(">i", MOST) + b"0123456789")
+        until(lambda: bool(connections) and connections[0]._filled == 10)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert peak < 2 * MIB
+
+
+def test_requests_that_nobody_reads_yet_wait_at_the_client():
+    begin, connections = threading.Event(), []
+    frames = [random.Random(number).randbytes(1000) for number in range(20_000)]
+    answers: list[bytes] = []
+
+    async def run(connection: Connection) -> None:
+        connections.append(connection)
+        while not begin.is_set():
+            await asyncio.sleep(0.001)
+        for _ in frames:
+            answers.append(bytes(await connection.frame(MOST)))
+            assert len(connection._waiting) < 2 * SHARED_BYTES
+
+    with served(run) as client:
+        sender = threading.Thread(target=client.sendall, args=(framed(*frames),))
+        sender.start()
+        until(lambda: bool(connections) and connections[0]._is_paused)
+        assert len(connections[0]._waiting) < 2 * SHARED_BYTES
+        begin.set()
+        sender.join()
+        until(lambda: len(answers) == len(frames))
+    assert answers == frames
+
+
+def test_a_response_waits_for_a_client_that_reads_slowly():
+    response = random.Random(2).randbytes(40 * MIB)
+    connections: list[Connection] = []
+
+    async def run(connection: Connection) -> None:
+        connections.append(connection)
+        await connection.send([b"head", response, b"tail"])
+        await connection.frame(MOST)
+
+    with served(run) as client:
+        until(lambda: bool(connections) and not connections[0]._writable.is_set())
+        assert connections[0]._transport.get_write_buffer_size() <= MIB
+        assert exactly(client, len(response) + 8) == b"head" + response + b"tail"
+
+
+@pytest.mark.parametrize("sent", [b"", b"\0\0", framed(b"x" * 100)[:50], framed(b"x" * 3 * MIB)[: 2 * MIB]])
+def test_a_client_that_is_gone_ends_the_connection(sent: bytes):
+    errors: list[Exception] = []
+
+    async def run(connection: Connection) -> None:
+        try:
+            await connection.frame(MOST)
+        except ConnectionResetError as error:
+            errors.append(error)
+
+    with served(run) as client:
+        client.sendall(sent)
+        client.close()
+        until(lambda: bool(errors))
+
+
+def test_a_response_to_a_client_that_is_gone_fails():
+    errors: list[Exception] = []
+
+    async def run(connection: Connection) -> None:
+        try:
+            while True:
+                await connection.send([bytes(MIB)])
+        except ConnectionResetError as error:
+            errors.append(error)
+
+    with served(run) as client:
+        client.close()
+        until(lambda: bool(errors))
+
+
+@pytest.mark.parametrize("size", [0, -1, 101])
+def test_a_length_that_is_not_allowed_is_refused(size: int):
+    errors: list[str] = []
+
+    async def run(connection: Connection) -> None:
+        try:
+            await connection.frame(100)
+        except InvalidRecordError as error:
+            errors.append(str(error))
+
+    with served(run) as client:
+        client.sendall(struct.pack(">i", size))
+        until(lambda: bool(errors))
+    assert errors == [f"a request of {size} bytes, of at most 100"]
