@@ -95,7 +95,15 @@ def test_frames_arrive_as_they_were_sent(cut: int):
 @pytest.mark.parametrize("size", [10, 3 * MIB])
 def test_what_was_sent_before_the_end_is_answered(size: int):
     frame = framed(random.Random(1).randbytes(size))
-    with served(echo) as client:
+
+    async def run(connection: Connection) -> None:
+        received = await connection.frame(MOST)
+        while not connection._is_ended:
+            await asyncio.sleep(0.001)
+        await asyncio.sleep(0.001)
+        await connection.send([framed(bytes(received))])
+
+    with served(run) as client:
         client.sendall(frame)
         client.shutdown(socket.SHUT_WR)
         assert exactly(client, len(frame)) == frame
