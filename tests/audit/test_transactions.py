@@ -501,6 +501,117 @@ def test_a_transaction_loses_no_partition(cluster: SmallCluster, state: int):
     assert cluster.found(coordinator_transitions) == [("coordinator_state_goes_back", "__transaction_state", 1)]
 
 
+def begun(cluster: SmallCluster, *names: str) -> int:
+    """Write the first record of a transaction, and return when it begins."""
+    cluster.state(EMPTY, 1, 0)
+    start = cluster.now + 1
+    cluster.state(ONGOING, 1, 0, *names, start=start)
+    return start
+
+
+@pytest.mark.parametrize("state", [ONGOING, PREPARE_COMMIT, PREPARE_ABORT])
+def test_a_partition_whose_addition_timed_out_is_not_in_the_transaction(cluster: SmallCluster, state: int):
+    """TransactionStateManager.appendTransactionToLog: the record is in the log, and the coordinator goes on without."""
+    start = begun(cluster, "t-1")
+    cluster.state(ONGOING, 1, 0, "t-0", "t-1", start=start)
+    cluster.state(ONGOING, 1, 0, "t-0", "t-1", start=start)  # asked again
+    cluster.state(state, 1, 0, "t-1", start=start)
+    assert cluster.found(coordinator_transitions) == []
+
+
+def test_partitions_are_lost_where_the_transaction_began_with_them(cluster: SmallCluster):
+    start = begun(cluster, "t-0", "t-1")
+    cluster.state(PREPARE_ABORT, 1, 0, "t-1", start=start)
+    assert cluster.found(coordinator_transitions) == [("coordinator_state_goes_back", "__transaction_state", 2)]
+
+
+def test_a_transaction_that_goes_on_does_not_begin_again(cluster: SmallCluster):
+    start = begun(cluster, "t-0")
+    cluster.state(ONGOING, 1, 0, "t-1", start=start)
+    assert cluster.found(coordinator_transitions) == [("coordinator_state_goes_back", "__transaction_state", 2)]
+
+
+def test_an_abort_of_what_was_begun_has_its_partitions(cluster: SmallCluster):
+    """Only an abort of nothing has none, and it begins when it is written."""
+    start = begun(cluster, "t-0")
+    cluster.state(PREPARE_ABORT, 1, 1, start=start)
+    assert cluster.found(coordinator_transitions) == [("coordinator_state_goes_back", "__transaction_state", 2)]
+
+
+def test_all_that_timed_out_follows_from_the_state_that_a_coordinator_keeps(cluster: SmallCluster):
+    start = begun(cluster, "t-0")
+    cluster.state(ONGOING, 1, 0, "t-0", "t-1", start=start)
+    cluster.state(ONGOING, 1, 0, "t-0", "t-1", "t-2", start=start)
+    cluster.state(PREPARE_ABORT, 1, 0, "t-0", start=start)
+    assert cluster.found(coordinator_transitions) == []
+    cluster.state(ONGOING, 1, 0, "t-0", "t-1", start=start)  # from the first state, but not from the abort
+    assert cluster.found(coordinator_transitions) == []
+    cluster.state(PREPARE_ABORT, 1, 0, "t-0", "t-1", "t-2", start=start)  # which no state can have kept
+    assert cluster.found(coordinator_transitions) == [("coordinator_state_goes_back", "__transaction_state", 6)]
+
+
+def test_several_states_may_be_kept(cluster: SmallCluster):
+    start = begun(cluster, "t-0")
+    cluster.state(ONGOING, 1, 0, "t-0", "t-1", start=start)
+    cluster.state(ONGOING, 1, 0, "t-0", "t-1", "t-2", start=start)
+    cluster.state(ONGOING, 1, 0, "t-0", "t-1", "t-3", start=start)
+    cluster.state(PREPARE_ABORT, 1, 0, "t-0", "t-1", start=start)
+    assert cluster.found(coordinator_transitions) == []
+
+
+def test_a_decision_does_not_follow_from_the_state_before_its_transaction(cluster: SmallCluster):
+    """So that the next transaction does not begin from there either."""
+    start = begun(cluster, "t-0")
+    cluster.state(PREPARE_COMMIT, 1, 0, "t-0", start=start)
+    cluster.state(ONGOING, 1, 0, "t-0", start=cluster.now + 1)
+    assert cluster.found(coordinator_transitions) == [("coordinator_state_goes_back", "__transaction_state", 3)]
+
+
+def test_a_commit_that_timed_out_may_be_followed_by_an_abort(cluster: SmallCluster):
+    start = begun(cluster, "t-0")
+    cluster.state(PREPARE_COMMIT, 1, 1, "t-0", start=start)
+    cluster.state(PREPARE_ABORT, 1, 1, "t-0", start=start)
+    cluster.state(COMPLETE_ABORT, 1, 1, start=start)
+    assert cluster.found(coordinator_transitions) == []
+    cluster.state(PREPARE_COMMIT, 1, 1, "t-0", start=start, name="other")
+    cluster.state(PREPARE_ABORT, 1, 1, "t-0", start=start, name="other")  # of which the beginning is missing
+    assert cluster.found(coordinator_transitions) == [("coordinator_state_goes_back", "__transaction_state", 6)]
+
+
+@pytest.mark.parametrize("before", [EMPTY, COMPLETE_COMMIT, COMPLETE_ABORT])
+def test_a_producer_goes_on_whose_successor_was_not_initialized_in_time(cluster: SmallCluster, before: int):
+    cluster.state(before, 1, 4)
+    cluster.state(EMPTY, 1, 5)
+    cluster.state(ONGOING, 1, 4, "t-0", start=cluster.now + 1)
+    assert cluster.found(coordinator_transitions) == []
+
+
+def test_what_is_completed_was_completed_once(cluster: SmallCluster):
+    """The record that ends a transaction is written until all have it: no coordinator goes on without."""
+    start = begun(cluster, "t-0")
+    cluster.state(PREPARE_COMMIT, 1, 1, "t-0", start=start)
+    cluster.state(COMPLETE_COMMIT, 1, 1, start=start)
+    cluster.state(COMPLETE_COMMIT, 1, 1, start=start)
+    assert cluster.found(coordinator_transitions) == [("coordinator_state_goes_back", "__transaction_state", 4)]
+
+
+def test_records_before_those_of_an_id_may_have_been_cleaned(cluster: SmallCluster):
+    """The first addition may have timed out, and the record before it is no longer there."""
+    cluster.state(EMPTY, 2, 0, name="other")
+    cluster.skip(STATE, 2)
+    cluster.state(EMPTY, 3, 0, name="third")
+    cluster.state(ONGOING, 1, 0, "t-0", "t-1")
+    cluster.state(PREPARE_ABORT, 1, 0, "t-1")
+    cluster.state(COMPLETE_ABORT, 1, 0)
+    assert cluster.found(coordinator_transitions) == []
+    cluster.state(PREPARE_COMMIT, 1, 0)
+    cluster.state(COMPLETE_COMMIT, 2, 0, name="other")
+    assert cluster.found(coordinator_transitions) == [
+        ("coordinator_state_goes_back", "__transaction_state", 7),
+        ("coordinator_state_goes_back", "__transaction_state", 8),
+    ]
+
+
 def test_a_next_transaction_has_other_partitions(cluster: SmallCluster):
     cluster.state(ONGOING, 1, 0, "t-0", start=1)
     cluster.state(ONGOING, 1, 1, "t-1", start=2)

@@ -207,7 +207,7 @@ class Cluster:
         of = {"replication_factor": replicas} if assignment is None else {"replica_assignment": assignment}
         created = NewTopic(topic, num_partitions=partitions, config={**(configs or {})}, **of)
         # as long as the controller does not know all brokers, it refuses
-        self._wait(lambda: self.admin.create_topics([created])[topic].result(LIMIT))
+        self.wait(lambda: self.admin.create_topics([created])[topic].result(LIMIT))
 
     def freeze(self, node: int) -> None:
         """Stop a node with SIGSTOP: it seems dead, until it is killed."""
@@ -232,7 +232,7 @@ class Cluster:
 
     def wait_for_leaders(self, topic: str) -> dict[int, int]:
         """Return the leaders when each partition has one that runs."""
-        return self._wait(lambda: self.leaders(topic), lambda found: set(found.values()) <= self.running)
+        return self.wait(lambda: self.leaders(topic), lambda found: set(found.values()) <= self.running)
 
     def wait_until_all_are_in_sync(self, topic: str) -> None:
         """Wait until each partition has all brokers in sync."""
@@ -241,7 +241,7 @@ class Cluster:
             partitions = self.admin.list_topics(topic, timeout=2).topics[topic].partitions
             return {len(partition.isrs) for partition in partitions.values()}
 
-        self._wait(in_sync, lambda found: found == {len(BROKERS)})
+        self.wait(in_sync, lambda found: found == {len(BROKERS)})
 
     def produce(
         self, topic: str, partition: int, values: list[bytes], *, acks: int = 1, is_idempotent: bool = False
@@ -305,7 +305,7 @@ class Cluster:
         consumer = Consumer(settings)
         place = Place(topic, partition)
         try:
-            first, end = self._wait(
+            first, end = self.wait(
                 lambda: consumer.get_watermark_offsets(place, timeout=5), lambda ends: ends[1] >= at_least
             )
             consumer.assign([Place(topic, partition, first)])
@@ -329,13 +329,13 @@ class Cluster:
         """Commit an offset of a group that has no members."""
         consumer = Consumer({**self.settings, "group.id": group})
         place = Place(topic, partition, offset)
-        self._wait(lambda: consumer.commit(offsets=[place], asynchronous=False))
+        self.wait(lambda: consumer.commit(offsets=[place], asynchronous=False))
         consumer.close()
 
     def committed_offset(self, group: str, topic: str, partition: int) -> int:
         """Return the offset of a group."""
         consumer = Consumer({**self.settings, "group.id": group})
-        (place,) = self._wait(lambda: consumer.committed([Place(topic, partition)], timeout=5))
+        (place,) = self.wait(lambda: consumer.committed([Place(topic, partition)], timeout=5))
         consumer.close()
         return place.offset
 
@@ -353,10 +353,11 @@ class Cluster:
             ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in configs.items()
         ]
         resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=entries)
-        self._wait(lambda: self.admin.incremental_alter_configs([resource])[resource].result(LIMIT))
+        self.wait(lambda: self.admin.incremental_alter_configs([resource])[resource].result(LIMIT))
 
     @staticmethod
-    def _wait(ask: Callable[[], Answer], accepts: Callable[[Answer], bool] = lambda _: True) -> Answer:
+    def wait(ask: Callable[[], Answer], accepts: Callable[[Answer], bool] = lambda _: True) -> Answer:
+        """Ask until an answer is accepted, and return it."""
         deadline = time.monotonic() + LIMIT
         while True:
             answer: object = None

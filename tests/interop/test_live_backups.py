@@ -7,7 +7,6 @@ starts as many clusters, of one and of three nodes by turns.
 from __future__ import annotations
 
 import random
-import re
 import shutil
 import tempfile
 import time
@@ -34,12 +33,10 @@ from kraftlog.times import text_of
 from kraftlog.topics import CONSUMER_OFFSETS
 
 LEAST_SECONDS, MOST_SECONDS = 14, 90  # of the load
+OF_LOAD = {"killed", "topics deleted", "lowered", "older: open"}
 LEVELS = ("read_uncommitted", "read_committed")
 SYNC_LIMIT = 60.0
 MOVE_MS = 1000  # by which cuts lie before a time, so that no transaction is torn
-# Seen once, in the log of a cluster that had booted: whether the restore, the broker or the audit is wrong is not known
-# yet. The records are right: a torn transaction breaks a sum.
-NOT_YET_EXPLAINED = re.compile(r"coordinator_state_goes_back: .*: PrepareAbort without .*, which the transaction has")
 # while files are read: topics that are deleted, and segments that retention deletes or the cleaner replaces
 MAY_VANISH = (SHORT, ORDERS, LEFT, RIGHT, CONSUMER_OFFSETS)
 
@@ -89,7 +86,7 @@ def live(java: Jvm, request: pytest.FixtureRequest, tmp_path_factory: pytest.Tem
             load = Load(cluster)
             with load.running(java, seed, folder / "transfers.err"):
                 begin = time.monotonic()
-                while time.monotonic() < begin + seconds:
+                while time.monotonic() < begin + (seconds if load.done.keys() >= OF_LOAD else MOST_SECONDS):
                     manifests.append(repository.backup(cluster.log_dirs))
                     if not load.done["lowered"] and time.monotonic() > begin + seconds / 2:
                         load.lower_transaction_version()
@@ -155,7 +152,7 @@ def test_random_cuts_tear_nothing(live: Live, rounds: Rounds, tmp_path: Path) ->
             rounds.found(where, differences, asked)
         shutil.rmtree(target)
     assert live.load.done["committed"] > 3, live.load.done
-    assert live.load.done.keys() >= {"killed", "topics deleted", "lowered", "older: open"}, live.load.done
+    assert live.load.done.keys() >= OF_LOAD, live.load.done
     rounds.check({"path": 3})
 
 
@@ -220,7 +217,6 @@ def test_a_cluster_boots_on_a_random_cut(java: Jvm, live: Live, boot: int, reque
             assert {line["state"] for line in ended} <= {"CompleteCommit", "CompleteAbort", "Empty"}
         log = kraftlog.open(sorted(target.glob("node-*/logs-*")))
         wrong = judged(log, asked._replace(has_all_keys=False), done)
-        wrong["audit"] = [each for each in wrong["audit"] if not NOT_YET_EXPLAINED.match(each)]
         assert not any(wrong.values()), (asked, wrong)
 
 

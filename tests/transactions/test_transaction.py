@@ -730,3 +730,40 @@ def test_a_marker_that_keeps_the_epoch_of_its_data_is_not_of_version_2():
     raised, kept = lowered.logs[second]
     lowered.logs = {first: lowered.logs[first], second: [changed(kept, marker_timestamp=raised.marker_timestamp)]}
     assert "torn" not in {row.state for row in lowered.rows()}
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [(PREPARE_COMMIT, PREPARE_COMMIT), (PREPARE_ABORT, PREPARE_ABORT), (PREPARE_COMMIT, PREPARE_ABORT)],
+)
+def test_a_decision_that_is_written_again_is_of_the_same_transaction(first: int, second: int):
+    """A coordinator did not learn in time that it was written: markers are those of the last one."""
+    of = frozenset([PARTITIONS[0]])
+    record = StateRecord("tx", ONGOING, 1, 1, 0, 2, of, 10, 10, 1000, 10)
+    completed, state = {
+        PREPARE_COMMIT: (COMPLETE_COMMIT, "committed"),
+        PREPARE_ABORT: (COMPLETE_ABORT, "aborted"),
+    }[second]
+    records = [
+        record,
+        record._replace(status=first, producer_epoch=1, last_update=20, timestamp=20),
+        record._replace(status=second, producer_epoch=1, last_update=30, timestamp=30),
+        record._replace(status=completed, producer_epoch=1, partitions=frozenset(), last_update=40, timestamp=40),
+    ]
+    part = Part(PARTITIONS[0], 1, 0, 1, state, 0, 0, 1, 1, 10, 35)
+    for count in (3, 4):
+        (row,) = transactions_of({PARTITIONS[0]: [part]}, records[:count])
+        assert (row.transactional_id, row.state, row.decided_at) == ("tx", state, 20)
+        assert row.known is not None
+        assert row.known.is_complete == (count == 4)
+
+
+def test_a_next_abort_of_what_was_not_begun_is_another_transaction():
+    records = []
+    for at in (10, 20):
+        record = StateRecord("tx", PREPARE_ABORT, 1, 1, 1, 2, frozenset(), at, 10, 1000, at)
+        records += [record, record._replace(status=COMPLETE_ABORT, last_update=at + 5, timestamp=at + 5)]
+    log = CoordinatorLog()
+    for record in records:
+        log.add(record)
+    assert [(one.decided_at, one.completed_at) for one in log.transactions] == [(10, 15), (20, 25)]

@@ -95,7 +95,8 @@ ODD_TRANSITION = FindingCode(
     Severity.WARNING,
     "A record of __transaction_state does not follow from the one before it: two coordinators wrote, or a record"
     " between them is lost.",
-    "Both records of the transactional id are in the log, without damage.",
+    "Both records of the transactional id are in the log, without damage. The record does not follow from an earlier"
+    " one either, with which a coordinator goes on if the replicas do not have the next one in time.",
 )
 HANGING_TRANSACTION = FindingCode(
     "hanging_transaction",

@@ -3,6 +3,12 @@
 The states that may precede each other are those of Kafka's ``TransactionState``. A coordinator writes a record again
 when it did not learn whether the first one was written, so that a state may follow itself. Cleaning removes a record
 only together with all earlier ones of its transactional id: the records that are left of one id follow each other.
+
+A coordinator takes the state of a record when all replicas in sync have it. If they do not within the timeout of the
+transaction, the coordinator keeps the state that it had, and the record stays in the log
+(``TransactionStateManager.appendTransactionToLog``): a partition whose addition timed out is not in the decision. A
+record may therefore follow from an earlier one than the last, from which all records between them follow as well. Only
+completed transactions are certain: their record is written until all have it.
 """
 
 from __future__ import annotations
@@ -14,6 +20,7 @@ from kraftlog.transactions.transaction import (
     COMPLETE_ABORT,
     COMPLETE_COMMIT,
     EMPTY,
+    NONE,
     ONGOING,
     PREPARE_ABORT,
     PREPARE_COMMIT,
@@ -21,7 +28,8 @@ from kraftlog.transactions.transaction import (
 )
 
 _NAMES = ["Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort"]
-_ENDED = (EMPTY, COMPLETE_COMMIT, COMPLETE_ABORT)
+_COMPLETE = (COMPLETE_COMMIT, COMPLETE_ABORT)
+_ENDED = (EMPTY, *_COMPLETE)
 _BEFORE = {
     EMPTY: _ENDED,
     ONGOING: _ENDED,
@@ -40,6 +48,13 @@ class OddRecord(NamedTuple):
     what: str
 
 
+class _State(NamedTuple):
+    """A state that a coordinator may have; without a record, an unknown one."""
+
+    offset: int = NONE
+    record: StateRecord | None = None
+
+
 class TransitionCheck:
     """Goes through the records of ``__transaction_state``.
 
@@ -50,23 +65,55 @@ class TransitionCheck:
 
     def __init__(self) -> None:
         self.odd: list[OddRecord] = []
-        self._last: dict[tuple[TopicPartition, str], tuple[int, StateRecord]] = {}
+        self._ends: dict[TopicPartition, int] = {}
+        self._is_whole: dict[TopicPartition, bool] = {}
+        self._states: dict[tuple[TopicPartition, str], list[_State]] = {}  # since the last one that is certain
 
     def add(self, of: TopicPartition, offset: int, record: StateRecord) -> None:
         """Take the next record of a partition."""
+        self._is_whole[of] = self._is_whole.get(of, True) and offset == self._ends.get(of, 0)
+        self._ends[of] = offset + 1
         key = of, record.transactional_id
         if record.status is None:
-            self._last.pop(key, None)
+            self._states.pop(key, None)
             return
-        if key in self._last:
-            at, last = self._last[key]
-            what = _contradiction(last, record)
-            if what:
-                self.odd.append(OddRecord(of, offset, f"{record.transactional_id}: {what} at offset {at}"))
-        self._last[key] = offset, record
+        states = self._states.setdefault(key, [] if self._is_whole[of] else [_State()])
+        what = _contradiction(states[-1], record) if states else ""
+        if what:
+            states[:] = _possible(states, record)
+            if not states:
+                self.odd.append(OddRecord(of, offset, f"{record.transactional_id}: {what}"))
+        if record.status in _COMPLETE:
+            states.clear()
+        states.append(_State(offset, record))
 
 
-def _contradiction(last: StateRecord, record: StateRecord) -> str:
+def _possible(states: list[_State], record: StateRecord) -> list[_State]:
+    """Return the states from which a record and all records before it follow."""
+    possible, later = [], [record]
+    for state in reversed(states):
+        if all(_follows(state, one) for one in later):
+            possible.append(state)
+        if state.record is not None:
+            later.append(state.record)
+    return possible[::-1]
+
+
+def _follows(state: _State, record: StateRecord) -> bool:
+    """Whether a record follows from a state, and is of the same transaction or begins one."""
+    if state.record is None or _contradiction(state, record):
+        return state.record is None
+    start = record.last_update if state.record.status in _ENDED else state.record.start
+    return record.status == EMPTY or record.start == start
+
+
+def _contradiction(state: _State, record: StateRecord) -> str:
+    """Return why a record does not follow from a state; empty if it does."""
+    what = "" if state.record is None else _difference(state.record, record)
+    return what and f"{what} at offset {state.offset}"
+
+
+def _difference(last: StateRecord, record: StateRecord) -> str:
     before, now = last.status, record.status
     assert before is not None
     assert now is not None

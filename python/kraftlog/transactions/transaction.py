@@ -140,7 +140,7 @@ class CoordinatorTransaction:
     decision : str or None
         committed or aborted; None as long as it is under way.
     decided_at, completed_at : int
-        In milliseconds: when it was decided, and when all markers had been written.
+        In milliseconds: when it was first decided, and when all markers had been written.
     goes_on : bool
         Whether the same producer began its next transaction without being initialized again.
     """
@@ -204,10 +204,12 @@ class CoordinatorLog:
                 last.epoch = record.producer_epoch + (record.version >= RAISES_EPOCHS)
             last.partitions = record.partitions
         elif record.status in (PREPARE_COMMIT, PREPARE_ABORT):
-            if last is None or last.decision is not None or not _is_of(record, last):
+            if last is None or last.is_complete or not _is_of(record, last):
                 last = self._begin(record)
+            # a decision that was not acknowledged in time is written again, as an abort after the timeout
+            last.decided_at = record.last_update if last.decision is None else last.decided_at
             last.partitions, last.epoch, last.version = record.partitions, record.producer_epoch, record.version
-            last.decision, last.decided_at = _DECISIONS[record.status], record.last_update
+            last.decision = _DECISIONS[record.status]
         elif record.status in (COMPLETE_COMMIT, COMPLETE_ABORT):
             decision = _DECISIONS[record.status]
             if last is None or last.is_complete or last.decision != decision or last.start != record.start:
