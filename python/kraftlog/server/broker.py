@@ -122,11 +122,9 @@ class Broker:
                 **ClusterRequests(log, self._node).handlers,
                 **ReadingRequests(log, self._options).handlers,
                 **ProduceRequests(self.store, log).handlers,
-                **TransactionRequests(self.store, log, groups).handlers,
                 **MarkerRequests(self.store).handlers,
                 **TransactionLists(StoredTransactions(self.store)).handlers,
                 **TransactionRequests(self.store, log, group_requests).handlers,
-                **TransactionLists(self.store).handlers,
                 **TopicRequests(self.store, log, self._node, max(self._auto_create_partitions, 1)).handlers,
                 **group_requests.handlers,
             }

@@ -103,7 +103,6 @@ class LogServer:
             **ReadingRequests(self._log, self._options).handlers,
             **RefusedRequests().handlers,
             **TransactionLists(self._transactions).handlers,
-            **groups.handlers,
             **GroupRequests(self._log, self._node, offsets, groups).handlers,
         }
         self._thread = ServerThread()

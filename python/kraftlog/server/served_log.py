@@ -13,7 +13,7 @@ from kraftlog.codec.options import EARLIEST, LATEST, READ_COMMITTED, ReadOptions
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.segment import Segment
 from kraftlog.log_store.errors import OffsetOutOfRangeError, UnknownTopicOrPartitionError
-from kraftlog.read.lineage import Lineage, LogEnd, lineage_of, log_end
+from kraftlog.read.lineage import NO_EPOCH, Lineage, LogEnd, lineage_of, log_end
 from kraftlog.read.log_pass import Pass
 from kraftlog.read.segment_reader import as_listed
 from kraftlog.server.aborted_transactions import aborted_transactions, overlapping
@@ -193,6 +193,8 @@ class EmptyServedPartition:
 
     def __init__(self, log_start_offset: int) -> None:
         self.log_start_offset = self.high_watermark = self.last_stable_offset = log_start_offset
+        self.lineage = Lineage((), log_start_offset)
+        self.leader_epoch = NO_EPOCH
 
     def offset_at(self, time: Time, _: IsolationLevel) -> Found:
         """Return the offset for a time: no record has one."""
