@@ -36,6 +36,8 @@ from works import STREAMED
 
 MIB = 1 << 20
 MOST_MEMORY = 300 * MIB
+MOST_STORED_MEMORY = 256 * MIB
+MOST_STORED_SEGMENT = 2048  # bytes of memory, of one segment more
 MOST_HELD = 64 << 10  # bytes of a table of one record
 MOST_REPLAY_GROWTH = 64 * MIB  # beside ten times as many changes: what is held of a stretch of the log varies
 MOST_TABLE_GROWTH = 64 * MIB
@@ -272,6 +274,8 @@ def outcomes(blocks: Sequence[Block], growth: Growth) -> list[Outcome]:
         json_seconds, json_peak = ([(JSON_IMAGE, figure)] for figure in growth.json_image)
     if growth.broker_start is not None:
         broker_seconds, broker_memory = ([("first record", figure)] for figure in growth.broker_start)
+    stored = [(step, peak / MIB) for step, (peak, _) in growth.stored_memory.items()]
+    each = [(step, more) for step, (_, more) in growth.stored_memory.items()]
     opening = [("open", growth.open_seconds), ("segments", growth.segments_seconds)] if growth.open_seconds else []
     return [
         *(goal.outcome(blocks) for goal in (*RATIOS, *RATES)),
@@ -281,6 +285,10 @@ def outcomes(blocks: Sequence[Block], growth: Growth) -> list[Outcome]:
         Outcome("MiB more to replay ten times the changes", MOST, MOST_REPLAY_GROWTH / MIB, replay, growth.memory_note),
         Outcome("s of CPU for an image as JSON", MOST, MOST_JSON_SECONDS, json_seconds, growth.memory_note),
         Outcome("MB for an image as JSON", MOST, MOST_JSON_MEGABYTES, json_peak, growth.memory_note),
+        Outcome(
+            f"MiB for backups of {growth.stored:,} segments", MOST, MOST_STORED_MEMORY / MIB, stored, growth.stored_note
+        ),
+        Outcome("bytes of memory of each segment of a backup", MOST, MOST_STORED_SEGMENT, each, growth.stored_note),
         Outcome(f"s to open {growth.opened:,} segments", MOST, MOST_OPENING_SECONDS, opening, growth.open_note),
         *(
             Outcome(f"s of CPU to start, {command}", MOST, most, _one(growth.start_seconds, command), growth.open_note)

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 import corpus
 import kraftlog
+import many_segments
 import metadata_corpus
 import offsets_corpus
 import scanning
@@ -66,6 +67,10 @@ class Growth:
         CPU time of the program with a command on a small directory.
     broker_start : tuple of float, optional
         Seconds from the start of a process with a broker until a client has produced a record, and megabytes of memory.
+    stored : int
+        Segments of the backups that are made.
+    stored_memory : dict of str to tuple of (int, float)
+        Most bytes while a step of a backup of so many segments runs, and how many more a segment takes.
     """
 
     log_bytes: int = 4 << 30
@@ -82,6 +87,9 @@ class Growth:
     open_note: str = "not asked for"
     start_seconds: dict[str, float] = field(default_factory=dict)
     broker_start: tuple[float, float] | None = None
+    stored: int = 100_000
+    stored_memory: dict[str, tuple[int, float]] = field(default_factory=dict)
+    stored_note: str = "not asked for"
 
     @property
     def log_text(self) -> str:
@@ -153,6 +161,13 @@ def _answer(command: list[str | Path]) -> dict[str, int]:
         subprocess.run([sys.executable, *command], check=True, stdout=subprocess.PIPE).stdout
     )
     return answer
+
+
+def measure_stored(growth: Growth) -> None:
+    """Back up very many small segments, each step in a process of its own."""
+    growth.stored_note = "" if Path(STATUS).exists() else NO_ANONYMOUS
+    if not growth.stored_note:
+        growth.stored_memory = many_segments.measured(growth.stored)
 
 
 def measure_start(growth: Growth) -> None:

@@ -41,8 +41,8 @@ from rounds import interleave
 
 WIDTH = 132
 SMALL_MEGABYTES = 2  # of batches of one record
-QUICK = {"megabytes": 20.0, "rounds": 3, "log_bytes": 512 << 20, "opened": 1_000}
-SMOKE = {"megabytes": 8.0, "rounds": 1, "log_bytes": 64 << 20, "opened": 100}
+QUICK = {"megabytes": 20.0, "rounds": 3, "log_bytes": 512 << 20, "opened": 1_000, "stored": 10_000}
+SMOKE = {"megabytes": 8.0, "rounds": 1, "log_bytes": 64 << 20, "opened": 100, "stored": 1_000}
 ALONE = {  # on no log
     "varint": lambda megabytes, _: works.varint(megabytes),
     "plan": lambda megabytes, _: transactional.plan(megabytes),
@@ -57,7 +57,7 @@ ALONE = {  # on no log
 }
 OF_VALUES = {"avro": typed_values.pieces, "redact": redacting.pieces}  # in memory
 COMPARED = [*works.COMPARED, *internal_topics.WORKS]
-EVERY = [*works.BY_NAME, *ALONE, *OF_VALUES, *internal_topics.WORKS, "growth", "memory", "open"]
+EVERY = [*works.BY_NAME, *ALONE, *OF_VALUES, *internal_topics.WORKS, "growth", "memory", "stored", "open"]
 
 
 def main() -> int:
@@ -69,13 +69,15 @@ def main() -> int:
     peers = Peers(options.peers)
     print(", ".join(f"{name} {value}" for name, value in (report.machine() | peers.versions()).items()))
     blocks = sorted(measure(options, peers, Console(stderr=True)), key=lambda block: EVERY.index(block.work))
-    grown = growth.Growth(options.log_bytes, options.opened)
+    grown = growth.Growth(options.log_bytes, options.opened, stored=options.stored)
     if "memory" in options.works:
         growth.measure_memory(grown)
         growth.measure_tables(grown)
         growth.measure_held(grown)
         growth.measure_replay(grown)
         growth.measure_metadata(grown)
+    if "stored" in options.works:
+        growth.measure_stored(grown)
     if "open" in options.works:
         growth.measure_opening(grown)
         growth.measure_start(grown)
@@ -122,7 +124,7 @@ def parse() -> argparse.Namespace:
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there, too")
     parser.add_argument("--check", action="store_true", help="exit with 1 when a goal is missed")
-    parser.set_defaults(log_bytes=growth.Growth.log_bytes, opened=growth.Growth.opened)
+    parser.set_defaults(log_bytes=growth.Growth.log_bytes, opened=growth.Growth.opened, stored=growth.Growth.stored)
     options = parser.parse_args()
     if options.peers is None:
         options.peers = Peers.NAMES if options.compare else []

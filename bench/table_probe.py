@@ -2,32 +2,15 @@
 
 import json
 import sys
-from threading import Event, Thread
 from time import perf_counter
 
 import kraftlog
-from anonymous_memory import anonymous_memory
+from anonymous_memory import PeakMemory
 
-SECONDS_BETWEEN_LOOKS = 0.001
-
-peak = 0
-done = Event()
-
-
-def watch() -> None:
-    """Look again and again."""
-    global peak
-    while not done.wait(SECONDS_BETWEEN_LOOKS):
-        peak = max(peak, anonymous_memory())
-
-
-watcher = Thread(target=watch)
-watcher.start()
-start = perf_counter()
-stream = kraftlog.open(sys.argv[2:]).scan(sys.argv[1])
-rows = sum(batch.num_rows for batch in stream.batches())
-seconds = perf_counter() - start
-done.set()
-watcher.join()
+with PeakMemory() as peak:
+    start = perf_counter()
+    stream = kraftlog.open(sys.argv[2:]).scan(sys.argv[1])
+    rows = sum(batch.num_rows for batch in stream.batches())
+    seconds = perf_counter() - start
 assert not stream.faults
-print(json.dumps({"seconds": seconds, "rows": rows, "peak_memory": peak}))
+print(json.dumps({"seconds": seconds, "rows": rows, "peak_memory": peak.bytes}))

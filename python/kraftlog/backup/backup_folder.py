@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from functools import cached_property
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kraftlog._native.checksum import crc32c
 from kraftlog.disk.backup_files import below, files_path, object_path, read_files
@@ -130,8 +131,14 @@ class BackupFolder:
             there = ", ".join(self.names()) or "none"
             raise ValueError(f"{self.path}: no backup {name!r}; there are {there}") from None
 
-    def files(self, name: str) -> pa.Table:
+    def files(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Return the files of a backup, a row for each.
+
+        Parameters
+        ----------
+        name : str
+        columns : sequence of str, optional
+            Those that are needed; by default all.
 
         Raises
         ------
@@ -145,12 +152,12 @@ class BackupFolder:
         found = hashlib.sha256(data).hexdigest()
         if found != manifest.files_sha256:
             raise CorruptRecordError(f"{path}: expected sha256 {manifest.files_sha256}, found {found}")
-        return read_files(data, path)
+        return read_files(data, path, columns)
 
-    def objects(self, name: str) -> dict[str, dict[str, Any]]:
-        """Return the objects of a backup, by name."""
-        rows = self.files(name).column("objects").to_pylist()
-        return {one["name"]: one for row in rows for one in row or ()}
+    def object_names(self, name: str) -> list[str]:
+        """Return the names of the objects of a backup."""
+        names: list[str] = pc.struct_field(pc.list_flatten(self.files(name, ["objects"]).column(0)), "name").to_pylist()
+        return names
 
     def object_path(self, name: str) -> LogPath:
         """Return the path of an object as it is stored."""
@@ -224,24 +231,23 @@ class BackupFolder:
                 if threads is not None:
                     threads.shutdown(cancel_futures=True)
 
-    def listing(self) -> dict[str, Entry]:
-        """Return the objects that are there, by name."""
-        found: dict[str, Entry] = {}
+    def listing(self) -> Iterator[tuple[str, Entry]]:
+        """Return the names of the objects that are there, each with its entry."""
         folder = self.path / PARTITIONS
         try:
             if isinstance(folder, RemotePath):
                 tree = disk().tree(folder)
                 below_root = len(self.path.key) + 1 if isinstance(self.path, RemotePath) and self.path.key else 0
                 for path, entries in tree.items():
-                    found |= {f"{path.key[below_root:]}/{one.name}": one for one in entries if one.is_file}
-                return found
-            for partition in disk().entries(folder):
-                if partition.is_dir:
-                    entries = disk().entries(folder / partition.name)
-                    found |= {f"{PARTITIONS}/{partition.name}/{one.name}": one for one in entries if one.is_file}
+                    yield from ((f"{path.key[below_root:]}/{one.name}", one) for one in entries if one.is_file)
+                return
+            partitions = disk().entries(folder)
         except FileNotFoundError:
-            pass
-        return found
+            return
+        for partition in partitions:
+            if partition.is_dir:
+                entries = disk().entries(folder / partition.name)
+                yield from ((f"{PARTITIONS}/{partition.name}/{one.name}", one) for one in entries if one.is_file)
 
 
 class Writer:
@@ -329,7 +335,7 @@ class Writer:
         needed = set[str]()
         for name in self._backups:
             with suppress(OSError, KraftlogError):  # verify says so
-                needed |= self.folder.objects(name).keys()
+                needed.update(self.folder.object_names(name))
         return needed
 
     def link(self, source: Path, name: str) -> None:

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
-import numpy as np
+import pyarrow.compute as pc
 
 from kraftlog.backup.backup_folder import BackupFolder, Writer
 from kraftlog.backup.excluded_keys import ExcludedKeys
+from kraftlog.backup.file_list import BESIDE, FilesByPartition, NewFiles, Row
+from kraftlog.backup.sizes_at_cut import with_sizes_at_cut
 from kraftlog.backup.stored_segment import Object, SegmentStore, StoredSegment, end_of, is_contiguous, source_of
-from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.codec.headers import Headers
 from kraftlog.codec.options import NO_BOUND
-from kraftlog.disk.backup_files import written_files
+from kraftlog.disk.backup_files import FILES, written_files
 from kraftlog.disk.disk import disk
 from kraftlog.disk.in_order import in_order
 from kraftlog.disk.remote_path import LogPath, StorageOptions
@@ -36,7 +37,7 @@ from kraftlog.layout.checkpoints import (
 )
 from kraftlog.layout.discover import READINGS, Discovery, discover
 from kraftlog.layout.log_directory import LogDirectory
-from kraftlog.layout.names import PARTITION_METADATA, parse_metadata_snapshot, parse_segment_file
+from kraftlog.layout.names import PARTITION_METADATA, parse_metadata_snapshot
 from kraftlog.layout.segment import Segment
 from kraftlog.read.log_pass import Pass
 from kraftlog.read.partitions import by_partition, read_topic_ids
@@ -56,21 +57,35 @@ from kraftlog.transactions.cut import Cut
 from kraftlog.transactions.transaction import CoordinatorTransaction
 
 SMALL_BYTES = 1 << 20  # a file of more bytes is no checkpoint
-_BESIDE = ("snapshot", "txnindex")  # index files are built again from the log
 _OF_PARTITION = (LEADER_EPOCHS, PARTITION_METADATA, "quorum-state")
 _OF_DIRECTORY = (LOG_START_OFFSETS, RECOVERY_POINTS, HIGH_WATERMARKS, CLEANER_OFFSETS)
-
-Row = dict[str, Any]
 
 
 @dataclass
 class _Partition:
-    """What is stored of one partition; ``is_read`` if all its batches were read."""
+    """What is stored of one partition.
+
+    Attributes
+    ----------
+    rows : list of dict
+        Its files, until they are in the list of the backup; none if ``is_unchanged``.
+    end_offset : int
+        The end of the stored log.
+    is_unchanged : bool
+        Whether its files are those of the newest backup.
+    is_continued : bool
+        Whether the log has all that the newest backup has.
+    is_read : bool
+        Whether all its batches were read.
+    """
 
     of: TopicPartition
     topic_id: str | None
     segments: list[Segment]
     rows: list[Row] = field(default_factory=list)
+    end_offset: int = 0
+    is_unchanged: bool = False
+    is_continued: bool = False
     stored_size: int = 0
     torn_bytes: int = 0
     excluded_records: int = 0
@@ -83,12 +98,6 @@ class _Partition:
     def folder(self) -> str:
         """Name of its folder in the repository."""
         return f"{self.of}-{self.topic_id}" if self.topic_id else str(self.of)
-
-    @property
-    def end_offset(self) -> int:
-        """The end of the stored log."""
-        ends = [row["next_offset"] for row in self.rows if row["next_offset"] is not None]
-        return max(ends, default=0)
 
 
 class _Listed(NamedTuple):
@@ -179,7 +188,7 @@ class Capture:
         repository = writer.folder
         earlier = repository.names()
         sha256 = None if self._excluded is None else self._excluded.sha256
-        base = _Base.of(repository, earlier[-1]).with_keys(sha256) if earlier else _Base()
+        base = _Base.newest(repository, earlier[-1]).with_keys(sha256) if earlier else _Base()
         notes: list[str] = []
         faults: list[Fault] = []
         note_unreadable(self._found, faults, strict=False)
@@ -193,25 +202,32 @@ class Capture:
         changed = [one for one, is_unchanged in zip(listed, unchanged, strict=True) if not is_unchanged]
         stored = iter(map(store, changed) if self._workers == 1 else in_order(store, changed, self._workers))
         partitions: list[_Partition] = []
-        rows: list[Row] = []
+        files = NewFiles()
+        places: list[tuple[int, int]] = []  # of the files of each partition in the list
         for before, is_unchanged in zip(listed, unchanged, strict=True):
             one = before if is_unchanged else next(stored)
             if not one.segments:
                 notes.append(f"{one.of}: was deleted before it was stored")
                 continue
             partitions.append(one)
-            rows += one.rows
+            first = len(files)
+            if one.is_unchanged:
+                files.add_same(base.files, one.of)
+            else:
+                files.add(one.rows)
+                one.rows = []
+            places.append((first, len(files)))
             faults += one.faults
             if one.torn_bytes:
                 notes.append(f"{one.of}: {one.torn_bytes} bytes after the last whole batch are not stored")
         if self._excluded is not None:
             notes.append(self._excluded.note(sum(one.excluded_records for one in partitions)))
         cut = self._cut(partitions, base, notes)
-        for one in partitions:
-            _set_sizes_at_cut(one.rows, cut.ends.get(one.of, NO_BOUND), repository)
         directories = self._directories(faults)
-        rows += self._directory_rows(directories, partitions, faults)
-        content = written_files(rows)
+        files.add(self._directory_rows(directories, partitions, faults))
+        ends = [cut.ends.get(one.of, NO_BOUND) for one in partitions]
+        table = with_sizes_at_cut(files.table(), places, ends, repository)
+        content = written_files(table)
         manifest = Manifest(
             name=self._name(repository),
             taken_ms=self.taken_ms,
@@ -222,9 +238,9 @@ class Capture:
             sources=tuple(
                 SourceDirectory(str(one.path), one.node_id, one.directory_id, one.is_clean) for one in directories
             ),
-            files=len(rows),
-            segments=sum(row["objects"] is not None for row in rows),
-            size=sum(row["size"] for row in rows),
+            files=table.num_rows,
+            segments=table.num_rows - table.column("objects").null_count,
+            size=pc.sum(table.column("size")).as_py() or 0,
             stored_size=sum(one.stored_size for one in partitions),
             files_sha256=hashlib.sha256(content).hexdigest(),
             ends={one.of: min(cut.ends.get(one.of, NO_BOUND), one.end_offset) for one in partitions},
@@ -251,7 +267,7 @@ class Capture:
         """
         parts = [one for one in partitions if one.of.topic != CLUSTER_METADATA]
         is_whole = all(one.is_read for one in parts)
-        continues = base.has_same(self._topics, [one.of for one in parts]) and all(map(base.is_continued_by, parts))
+        continues = base.has_same(self._topics, [one.of for one in parts]) and all(one.is_continued for one in parts)
         logs = self._logs
         if not is_whole and not continues:
             logs = TransactionsOfLog()
@@ -281,24 +297,25 @@ class Capture:
         at = self.log.lines.metadata_image
         return None if at is None else at.image.metadata_version
 
-    def _listed(self, one: _Partition, base: _Base) -> list[_Listed]:
+    def _listed(self, one: _Partition, before: _Before) -> list[_Listed]:
         """Return the segments of a partition beside what the newest backup has."""
         listed = []
         for segment in one.segments:
             path, source = f"{one.of}/{segment.base_offset:020d}.log", source_of(segment)
-            row = base.row(path, one.topic_id, source)
+            row = before.row(path, one.topic_id, source)
             is_unchanged = not self._checksum and _is_unchanged(row, source, segment)
             listed.append(_Listed(segment, path, source, row, is_unchanged))
         return listed
 
     def _is_unchanged(self, one: _Partition, base: _Base) -> bool:
         """Take a partition as the newest backup has it, if no file changed and the cut needs no batch of it."""
-        needed_from, listed = base.open_from(one), self._listed(one, base)
-        is_needed = needed_from is None or needed_from < base.stored_end(one)
-        if is_needed or not all(each.is_unchanged for each in listed) or not base.has_same_segments(one, listed):
+        needed_from = base.open_from(one)
+        if needed_from is None or needed_from < base.stored_end(one):
             return False
-        one.rows = base.rows_of(one)
-        return True
+        before = base.of(one)
+        one.is_unchanged = one.is_continued = before.has_all(self._listed(one, before))
+        one.end_offset = base.stored_end(one)
+        return one.is_unchanged
 
     def _store_listed(self, one: _Partition, writer: Writer, base: _Base) -> _Partition:
         """Store a partition; it is listed again if files of it were deleted or replaced before they were read."""
@@ -328,10 +345,11 @@ class Capture:
 
     def _store(self, one: _Partition, writer: Writer, base: _Base) -> _Partition:
         """Store a partition, and take the headers of its new batches for the cut."""
-        listed = self._listed(one, base)
+        before = base.of(one)
+        listed = self._listed(one, before)
         observed = _Observed(self._logs, base.open_from(one))
         store = SegmentStore(
-            *(writer, one.folder, base.known),
+            *(writer, one.folder, before.known),
             links=self._links,
             observe=observed.add,
             on_progress=self._on_progress,
@@ -342,7 +360,7 @@ class Capture:
             seen = observed.begin(segment)
             if is_unchanged and row is not None:
                 observed.add_known(seen, row["objects"])
-                one.rows += base.rows_of_segment(path)
+                one.rows += before.rows_of_segment(path)
                 continue
             objects = [] if row is None or self._checksum else row["objects"]
             stored = store.store(seen, objects, partial(observed.add_known, seen, objects))
@@ -352,13 +370,14 @@ class Capture:
             one.torn_bytes += stored.torn_bytes
             one.stored_size += stored.stored_size
             one.excluded_records += stored.excluded_records
-            for kind in _BESIDE:
+            for kind in BESIDE:
                 if (beside := segment.beside.get(kind)) is not None:
                     self._small(one, beside, f"{one.of}/{segment.base_offset:020d}.{kind}")
         if one.of.topic == CONSUMER_OFFSETS:
             one.commits = transactional_commits(observed.segments, one.read)
-        if all(each.is_unchanged for each in listed) and base.has_same_segments(one, listed):
-            one.rows = base.rows_of(one)
+        one.end_offset = max((row["next_offset"] or 0 for row in one.rows), default=0)
+        if before.has_all(listed):
+            one.rows, one.is_unchanged, one.is_continued = [], True, True
             return one
         folder = one.segments[-1].folder
         for name in _OF_PARTITION:
@@ -366,6 +385,7 @@ class Capture:
         self._last_snapshot(one, folder)
         if one.of.topic == CLUSTER_METADATA:
             self._metadata_snapshots(one, folder, store)
+        one.is_continued = base.is_continued_by(one, before)
         return one
 
     def _small(self, one: _Partition, path: LogPath, name: str) -> None:
@@ -520,23 +540,52 @@ class _Observed:
             self._logs.observe(segment, faults, None)
 
 
+class _Before:
+    """What the newest backup has of a partition.
+
+    Attributes
+    ----------
+    known : set of str
+        Names of objects.
+    rows : dict of str to dict
+        Files by path; none that the next backup cannot take as they are.
+    """
+
+    def __init__(self, rows: list[Row], *, is_comparable: bool = True) -> None:
+        self.known = {one["name"] for row in rows for one in row["objects"] or ()}
+        self.rows = {row["path"]: row for row in rows} if is_comparable else {}
+
+    def row(self, path: str, topic_id: str | None, source: Row | None) -> Row | None:
+        """Return the row of the same file; None if it is not in the backup, or another file now."""
+        row = self.rows.get(path)
+        if row is None or source is None or row["source"] is None or row["topic_id"] != topic_id:
+            return None
+        is_same = all(row["source"][name] == source[name] for name in ("path", "device", "inode"))
+        return row if is_same else None
+
+    def has_all(self, listed: list[_Listed]) -> bool:
+        """Whether it has the same log files, and all of each."""
+        paths = {path for path in self.rows if path.endswith(".log")}
+        return all(each.is_unchanged for each in listed) and paths == {each.path for each in listed}
+
+    def rows_of_segment(self, path: str) -> list[Row]:
+        """Return the rows of a log file and of the files next to it."""
+        stem = path.removesuffix("log")
+        return [self.rows[name] for name in (path, *(stem + kind for kind in BESIDE)) if name in self.rows]
+
+
 class _Base:
     """The newest backup, as far as the next one builds on it."""
 
-    def __init__(self, manifest: Manifest | None = None, rows: Iterable[Row] = ()) -> None:
+    def __init__(self, manifest: Manifest | None = None, files: FilesByPartition | None = None) -> None:
         self._manifest = manifest
-        self._rows = {row["path"]: row for row in rows}
-        self.known = {one["name"] for row in self._rows.values() for one in row["objects"] or ()}
-        self._of: dict[tuple[str, int], list[Row]] = {}
-        for row in self._rows.values():
-            if row["topic"] is not None:
-                self._of.setdefault((row["topic"], row["partition"]), []).append(row)
+        self.files = FilesByPartition(FILES.empty_table()) if files is None else files
 
     @classmethod
-    def of(cls, repository: BackupFolder, name: str) -> _Base:
+    def newest(cls, repository: BackupFolder, name: str) -> _Base:
         """Return a backup as the base of the next; one that cannot be read is none."""
         try:
-            return cls(repository.manifest(name), repository.files(name).to_pylist())
+            return cls(repository.manifest(name), FilesByPartition(repository.files(name)))
         except (OSError, RecordError):
             return cls()
 
@@ -544,14 +593,16 @@ class _Base:
         """Return it for a backup without some keys; files with them would stay as they are."""
         if self._manifest is None or self._manifest.excluded_keys_sha256 == sha256:
             return self
-        base = _Base()
-        base.known = self.known
-        return base
+        return _Base(files=self.files)
 
     @property
     def ends(self) -> Mapping[TopicPartition, int]:
         """The cut."""
         return {} if self._manifest is None else self._manifest.ends
+
+    def of(self, one: _Partition) -> _Before:
+        """Return what it has of a partition."""
+        return _Before(self.files.rows_of(one.of), is_comparable=self._manifest is not None)
 
     def open_from(self, one: _Partition) -> int | None:
         """Return the offset from which on the next cut needs the log of a partition; None if it needs all."""
@@ -566,9 +617,9 @@ class _Base:
         asked = None if topics is None else tuple(sorted(topics))
         return self._manifest.topics == asked and all(of in self.ends for of in partitions)
 
-    def is_continued_by(self, one: _Partition) -> bool:
+    def is_continued_by(self, one: _Partition, before: _Before) -> bool:
         """Whether a log has all that it had: its last leader epoch then has not ended before (KIP-101)."""
-        rows = [row for row in self._of.get(one.of, ()) if row["objects"]]
+        rows = [row for row in before.rows.values() if row["objects"]]
         if self._manifest is None or not rows or rows[0]["topic_id"] != one.topic_id:
             return self._manifest is not None and not rows and self._manifest.stored_ends.get(one.of) == 0
         stored_end, last_epoch = self._manifest.stored_ends[one.of], max(row["last_epoch"] for row in rows)
@@ -576,32 +627,9 @@ class _Base:
         later = [offset for epoch, offset in leader_epochs_of(checkpoint) if epoch > last_epoch]
         return one.end_offset >= stored_end and min(later, default=stored_end) >= stored_end
 
-    def rows_of(self, one: _Partition) -> list[Row]:
-        """Return all rows of a partition."""
-        return self._of.get(one.of, [])
-
-    def has_same_segments(self, one: _Partition, listed: list[_Listed]) -> bool:
-        """Whether it has the same log files of a partition."""
-        return {row["path"] for row in self.rows_of(one) if row["path"].endswith(".log")} == {
-            each.path for each in listed
-        }
-
     def stored_end(self, one: _Partition) -> int:
         """Return the end of its log of a partition."""
         return 0 if self._manifest is None else self._manifest.stored_ends.get(one.of, 0)
-
-    def row(self, path: str, topic_id: str | None, source: Row | None) -> Row | None:
-        """Return the row of the same file; None if it is not in the backup, or another file now."""
-        row = self._rows.get(path)
-        if row is None or source is None or row["source"] is None or row["topic_id"] != topic_id:
-            return None
-        is_same = all(row["source"][name] == source[name] for name in ("path", "device", "inode"))
-        return row if is_same else None
-
-    def rows_of_segment(self, path: str) -> list[Row]:
-        """Return the rows of a log file and of the files next to it."""
-        stem = path.removesuffix("log")
-        return [self._rows[name] for name in (path, *(stem + kind for kind in _BESIDE)) if name in self._rows]
 
 
 def _is_unchanged(before: Row | None, source: Row | None, segment: Segment) -> bool:
@@ -612,36 +640,6 @@ def _is_unchanged(before: Row | None, source: Row | None, segment: Segment) -> b
         return False
     is_whole = is_contiguous(objects) and (end_of(objects[-1]) if objects else 0) == segment.size
     return is_whole and before["is_closed"] == segment.is_closed
-
-
-def _set_sizes_at_cut(rows: list[Row], end_offset: int, repository: BackupFolder) -> None:
-    """Set which bytes of a partition's files lie before the end of its log at the cut."""
-    logs = [row for row in rows if row["objects"] is not None and row["base_offset"] is not None]
-    for number, row in enumerate(logs):
-        if row["next_offset"] <= end_offset:
-            row["size_at_cut"] = row["size"]
-        elif number and row["base_offset"] >= end_offset:
-            row["size_at_cut"] = None
-        else:
-            row["size_at_cut"] = _size_until(row["objects"], end_offset, repository)
-    for row in rows:
-        parsed = parse_segment_file(row["path"].rpartition("/")[2])
-        if parsed is not None and parsed.kind in _BESIDE:
-            row["size_at_cut"] = row["size"] if parsed.base_offset <= end_offset else None
-
-
-def _size_until(objects: list[Object], end_offset: int, repository: BackupFolder) -> int:
-    """Return the bytes of objects before the first batch at or after an offset."""
-    size = 0
-    for one in objects:
-        if one["next_offset"] > end_offset:
-            with repository.open_object(one) as file:
-                for headers in HeaderScan(file).headers():
-                    after = np.flatnonzero(headers["base_offset"] >= end_offset)
-                    if len(after):
-                        return size + int(headers["position"][after[0]])
-        size += one["size"]
-    return size
 
 
 def _row(one: _Partition, path: str, stored: StoredSegment, segment: Segment, source: Row | None) -> Row:

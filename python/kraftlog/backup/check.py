@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any, NamedTuple
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from kraftlog.backup.backup_folder import BackupFolder, checksums
+from kraftlog.backup.file_list import ROWS_AT_ONCE, log_files
 from kraftlog.backup.stored_segment import windows
 from kraftlog.codec.header_scan import HeaderScan
+from kraftlog.disk.backup_files import FILES, OBJECT
 from kraftlog.disk.in_order import in_order
 from kraftlog.errors import CorruptRecordError, Fault
 from kraftlog.topics import TopicPartition
@@ -16,6 +23,10 @@ MISSING_OBJECT = "missing_object"
 WRONG_SIZE = "wrong_size"
 WRONG_CHECKSUM = "wrong_checksum"
 BAD_MANIFEST = "bad_manifest"
+_OF_OBJECT = ("name", "size", "sha256", "crc32c", "base_offset")
+_NO_OBJECTS = pa.schema(
+    [*(OBJECT.field(name) for name in _OF_OBJECT), FILES.field("topic"), FILES.field("partition")]
+).empty_table()
 
 
 def verify_backups(
@@ -45,32 +56,62 @@ def verify_backups(
     list of Fault
     """
     faults: list[Fault] = []
-    objects: dict[str, dict[str, Any]] = {}
-    for name in repository.names() if names is None else names:
-        try:
-            rows = repository.files(name).select(["topic", "partition", "objects"]).to_pylist()
-        except (OSError, CorruptRecordError) as error:
-            faults.append(Fault(BAD_MANIFEST, f"{name}: {error}"))
-            continue
-        for row in rows:
-            for one in row["objects"] or ():
-                objects[one["name"]] = {**one, "topic": row["topic"], "partition": row["partition"]}
-    listing = repository.listing()
-    sound = []
-    for name, one in sorted(objects.items()):
-        entry = listing.get(name)
-        if entry is None:
+    objects = _objects(repository, repository.names() if names is None else names, faults)
+    sizes = _sizes(repository, objects.column("name"))
+    is_sound = np.zeros(objects.num_rows, bool)
+    for at, one in enumerate(_rows(objects)):
+        size, stored_size = int(sizes[at]), repository.stored_size(one)
+        if size < 0:
             faults.append(_fault(one, MISSING_OBJECT, f"expected an object of {one['size']} bytes, found none"))
-        elif entry.size != (stored_size := repository.stored_size(one)):
-            faults.append(_fault(one, WRONG_SIZE, f"expected {stored_size} bytes, found {entry.size}"))
+        elif size != stored_size:
+            faults.append(_fault(one, WRONG_SIZE, f"expected {stored_size} bytes, found {size}"))
         else:
-            sound.append(one)
+            is_sound[at] = True
     if data:
+        sound = _rows(objects.filter(pa.array(is_sound)))
         for found in in_order(lambda one: _object_faults(repository, one), sound, workers):
             faults += found
             if on_progress is not None:
                 on_progress(1)
     return faults
+
+
+def _objects(repository: BackupFolder, names: Iterable[str], faults: list[Fault]) -> pa.Table:
+    """Return the objects of backups by name, each once; a list that cannot be read is a fault."""
+    tables = [_NO_OBJECTS]
+    for name in names:
+        try:
+            files = repository.files(name, ["topic", "partition", "objects"])
+        except (OSError, CorruptRecordError) as error:
+            faults.append(Fault(BAD_MANIFEST, f"{name}: {error}"))
+            continue
+        objects = files.column("objects").combine_chunks()
+        columns = pa.Table.from_struct_array(pc.list_flatten(objects)).select(_OF_OBJECT).columns
+        columns += files.select(["topic", "partition"]).take(pc.list_parent_indices(objects)).columns
+        table = pa.Table.from_arrays(columns, schema=_NO_OBJECTS.schema)
+        known = pa.chunked_array([chunk for one in tables for chunk in one.column("name").chunks], pa.string())
+        tables.append(table.filter(pc.invert(pc.is_in(table.column("name"), known.combine_chunks()))))
+        del files, objects, columns, table, known
+    found = pa.concat_tables(tables).sort_by("name")
+    each = found.column("name").combine_chunks()
+    is_first = np.ones(len(each), bool)
+    is_first[1:] = pc.not_equal(each[1:], each[:-1]).to_numpy(zero_copy_only=False)  # of files with the same content
+    return found if is_first.all() else found.filter(pa.array(is_first))
+
+
+def _sizes(repository: BackupFolder, names: pa.ChunkedArray) -> np.ndarray:
+    """Return the sizes of objects in a listing; -1 for those that are not there."""
+    listing, there, sizes = repository.listing(), list[pa.Array](), [np.empty(0, np.int64)]
+    while some := list(islice(listing, ROWS_AT_ONCE)):
+        there.append(pa.array([name for name, _ in some], pa.string()))
+        sizes.append(np.array([-1 if entry.size is None else entry.size for _, entry in some], np.int64))
+    places = pc.index_in(names, pa.chunked_array(there, pa.string()).combine_chunks()).fill_null(-1).to_numpy()
+    return np.asarray(np.append(np.concatenate(sizes), -1)[places])
+
+
+def _rows(objects: pa.Table) -> Iterator[dict[str, Any]]:
+    for batch in objects.to_batches(max_chunksize=ROWS_AT_ONCE):
+        yield from batch.to_pylist()
 
 
 def _fault(one: dict[str, Any], error: str, message: str) -> Fault:
@@ -130,11 +171,9 @@ def differences(repository: BackupFolder, before: str, after: str) -> list[Diffe
     for name in (before, after):
         ends = repository.manifest(name).ends
         sizes: dict[TopicPartition, tuple[str | None, int]] = {}
-        for row in repository.files(name).select(["topic", "partition", "topic_id", "size", "objects"]).to_pylist():
-            if row["topic"] is not None:
-                of = TopicPartition(row["topic"], row["partition"])
-                size = row["size"] if row["objects"] is not None else 0
-                sizes[of] = row["topic_id"], sizes.get(of, (None, 0))[1] + size
+        for row in log_files(repository.files(name, ["topic", "partition", "topic_id", "size", "objects"])):
+            of = TopicPartition(row["topic"], row["partition"])
+            sizes[of] = row["topic_id"], sizes.get(of, (None, 0))[1] + row["size"]
         each.append((ends, sizes))
     (ends_a, sizes_a), (ends_b, sizes_b) = each
     found = []

@@ -14,9 +14,11 @@ from kraftlog.disk.backup_files import files_path
 from kraftlog.disk.backup_path import BACKUPS
 from kraftlog.disk.disk import disk
 from kraftlog.disk.entries import FileState
+from kraftlog.disk.in_order import READS_AT_ONCE, in_order
 from kraftlog.disk.remote_path import LogPath, RemotePath
 from kraftlog.layout.backups import manifest_path
 
+LISTS_AT_ONCE = 4  # each may have many files
 GRACE_SECONDS = 24 * 3600.0  # of objects in an object store, to which a backup may be writing
 
 
@@ -82,10 +84,10 @@ def prune(
         older = there[: max(len(there) - keep, 0)] if keep is not None else []
         removed = [name for name in there if name in {*names, *older}]
         left = [name for name in there if name not in removed]
-        needed = set[str]()
         held = _running(writer, grace_seconds) & set(there)
-        for name in {*left, *held}:
-            needed |= repository.objects(name).keys()
+        needed = set[str]()
+        for names_of_one in in_order(repository.object_names, sorted({*left, *held}), LISTS_AT_ONCE):
+            needed.update(names_of_one)
         done = Prune([name for name in removed if name not in held])
         for name in done.backups:
             _remove(manifest_path(repository.path, name))
@@ -95,14 +97,22 @@ def prune(
             _remove(files_path(repository.path, name))
         _remove_unlisted(repository)
         now_ns = time.time_ns()
-        for name, entry in sorted(repository.listing().items()):
-            path = repository.object_path(name)
-            if name in needed or (isinstance(path, RemotePath) and not _is_old(entry.state, now_ns, grace_seconds)):
-                continue
+        is_remote = isinstance(repository.path, RemotePath)
+        unneeded = (
+            (repository.object_path(name), entry.size or 0)  # of a local file it is read now
+            for name, entry in repository.listing()
+            if name not in needed and not (is_remote and not _is_old(entry.state, now_ns, grace_seconds))
+        )
+        for size in in_order(_remove_object, unneeded, READS_AT_ONCE if is_remote else 1):
             done.objects += 1
-            done.size += entry.size or 0  # of a local file it is read now
-            _remove(path)
+            done.size += size
         return done
+
+
+def _remove_object(one: tuple[LogPath, int]) -> int:
+    path, size = one
+    _remove(path)
+    return size
 
 
 def _running(writer: Writer, grace_seconds: float) -> set[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -79,8 +79,14 @@ class Repository:
         self._folder.check()
         return self._folder.manifest(name)
 
-    def files(self, name: str) -> pa.Table:
+    def files(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Return the files of a backup, a row for each.
+
+        Parameters
+        ----------
+        name : str
+        columns : sequence of str, optional
+            By default all.
 
         Raises
         ------
@@ -90,7 +96,7 @@ class Repository:
             When the list cannot be read, or is not that of the manifest.
         """
         self._folder.check()
-        return self._folder.files(name)
+        return self._folder.files(name, columns)
 
     def backup(
         self,

@@ -75,12 +75,13 @@ def source_partitions(
     ids = {name: uuid_text(topic_id) for topic_id, name in topics.items()}
     files = log.healed(log.lines.found, options, notes)
     live = [one for one in files.segments if not one.state and one.base_offset is not None]
+    lines = {(one.topic, one.partition): one.line for one in log.lines.partitions}
     partitions: dict[TopicPartition, list[Segment]] = {}
     for group in by_partition(live):
         of = group[0].topic_partition
         if of is None or is_metadata(group[0]):
             continue
-        topic_id = log.lines.partition_of(group[0]).line.topic_id
+        topic_id = lines[of].topic_id
         if of.topic not in ids:
             notes.append(f"{of}: left out, since the metadata has no such topic")
         elif topic_id is not None and topic_id != ids[of.topic]:

@@ -9,6 +9,7 @@ from typing import Any
 import click
 import pyarrow as pa
 
+from kraftlog.backup.file_list import log_files
 from kraftlog.backup.repository import Repository
 from kraftlog.cli import options
 from kraftlog.cli.metadata_options import write_table
@@ -184,9 +185,10 @@ def show(repository: str, name: str | None, output: Output) -> None:
     name = _name(store, name)
     manifest = store.manifest(name)
     rows: dict[tuple[str, int], dict[str, Any]] = {}
-    for file in store.files(name).drop_columns(["content"]).to_pylist():
+    columns = ["topic", "partition", "topic_id", "size", "base_offset", "last_epoch", "gaps", "objects"]
+    for file in log_files(store.files(name, columns)):
         of = file["topic"], file["partition"]
-        if file["objects"] is None or file["base_offset"] is None:
+        if file["base_offset"] is None:
             continue
         empty = {"segments": 0, "size_in_bytes": 0, "gaps": 0, "start_offset": file["base_offset"]}
         row = rows.setdefault(of, {**dict(zip(("topic", "partition"), of, strict=True)), **empty})

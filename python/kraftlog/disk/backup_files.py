@@ -6,7 +6,7 @@ import errno
 import io
 import os
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate
@@ -67,21 +67,24 @@ FILES = pa.schema(
 )
 """A row for each file of a backup. Its bytes are ``content``, or those of ``objects`` one after the other."""
 
+_FOLDER = -1  # instead of a row
+_ROWS_AT_ONCE = 1 << 14  # that are in memory in both forms while a list is written
+
 
 def files_path(repository: LogPath, backup: str) -> LogPath:
     """Return the path of the list of files of a backup."""
     return repository / BACKUPS / f"{backup}.parquet"
 
 
-def written_files(rows: list[dict[str, Any]]) -> bytes:
+def written_files(files: pa.Table) -> bytes:
     """Return a list of files as Parquet."""
     buffer = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist(rows, FILES), buffer, compression="zstd")
+    pq.write_table(files, buffer, compression="zstd", row_group_size=_ROWS_AT_ONCE)
     return buffer.getvalue()
 
 
-def read_files(data: bytes, path: LogPath) -> pa.Table:
-    """Return a list of files from Parquet.
+def read_files(data: bytes, path: LogPath, columns: Sequence[str] | None = None) -> pa.Table:
+    """Return a list of files from Parquet, or some columns of it.
 
     Raises
     ------
@@ -90,7 +93,9 @@ def read_files(data: bytes, path: LogPath) -> pa.Table:
     """
     try:
         # read_table would import what reads datasets, and start threads for a small file
-        return pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False).cast(FILES)
+        file = pq.ParquetFile(pa.BufferReader(data))
+        names = FILES.names if columns is None else columns
+        return file.read(names, use_threads=False).select(names).cast(pa.schema([FILES.field(name) for name in names]))
     except (pa.ArrowException, ValueError, OSError) as error:
         raise OSError(errno.EIO, f"expected the list of files of a backup, found: {error}", str(path)) from None
 
@@ -132,44 +137,54 @@ class ListedFiles:
     def __init__(self, disk: Opens, backup: BackupPath) -> None:
         repository = backup.repository
         path, key = files_path(repository, backup.backup), backup.backup_key
-        table = read_files(opened(key, path, disk.read_bytes(path)), path)
-        self._files: dict[str, ListedFile] = {}
-        self._folders: dict[str, dict[str, Entry]] = {"": {}}
-        columns = (table.column(name).to_pylist() for name in ("path", "size", "size_at_cut", "content", "objects"))
-        for name, whole_size, size_at_cut, content, objects in zip(*columns, strict=True):
-            size = size_at_cut if backup.until is None else whole_size
-            if size is None:
-                continue
-            stored = tuple((object_path(repository, key, one), one["size"]) for one in objects or ())
-            self._files[name] = ListedFile(size, content, stored)
-            self._add(name, size)
+        self._repository, self._key = repository, key
+        size = "size_at_cut" if backup.until is None else "size"
+        columns = ["path", size, "content", "objects"]
+        files = read_files(opened(key, path, disk.read_bytes(path)), path, columns).rename_columns(
+            ["path", "size", "content", "objects"]
+        )
+        self._files = files.filter(files.column("size").is_valid()).combine_chunks()
+        self._rows: dict[str, dict[str, int]] = {"": {}}  # of files in folders; _FOLDER for the folders in them
+        for row, name in enumerate(self._files.column("path").to_pylist()):
+            self._add(name, row)
 
-    def _add(self, path: str, size: int) -> None:
+    def _add(self, path: str, row: int) -> None:
         folder, _, name = path.rpartition("/")
-        entry = Entry(name, False, True, FileState(size))
-        while name not in self._folders.setdefault(folder, {}):
-            self._folders[folder][name] = entry
+        while name not in self._rows.setdefault(folder, {}):
+            self._rows[folder][name] = row
             if not folder:
                 return
             folder, _, name = folder.rpartition("/")
-            entry = Entry(name, True, False)
+            row = _FOLDER
 
     def file(self, path: BackupPath) -> ListedFile:
         """Return a file; FileNotFoundError if it is missing."""
-        if path.key not in self._files:
+        folder, _, name = path.key.rpartition("/")
+        row = self._rows.get(folder, {}).get(name, _FOLDER)
+        if row == _FOLDER:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
-        return self._files[path.key]
+        size, content, objects = (self._files.column(of)[row].as_py() for of in ("size", "content", "objects"))
+        stored = tuple((object_path(self._repository, self._key, one), one["size"]) for one in objects or ())
+        return ListedFile(size, content, stored)
 
     def entry(self, path: BackupPath) -> Entry | None:
         """Return the entry at a path; None if it is missing."""
         folder, _, name = path.key.rpartition("/")
-        return self._folders.get(folder, {}).get(name) if name else Entry(path.name, True, False)
+        if not name:
+            return Entry(path.name, True, False)
+        row = self._rows.get(folder, {}).get(name)
+        return None if row is None else self._entry(name, row)
 
     def entries(self, folder: BackupPath) -> list[Entry]:
         """Return the entries of a folder, by name; FileNotFoundError if there is no such folder."""
-        if folder.key not in self._folders:
+        if folder.key not in self._rows:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(folder))
-        return sorted(self._folders[folder.key].values(), key=lambda entry: entry.name)
+        return [self._entry(name, row) for name, row in sorted(self._rows[folder.key].items())]
+
+    def _entry(self, name: str, row: int) -> Entry:
+        if row == _FOLDER:
+            return Entry(name, True, False)
+        return Entry(name, False, True, FileState(self._files.column("size")[row].as_py()))
 
     def tree(self, folder: BackupPath) -> dict[RemotePath, list[Entry]]:
         """Return the entries of a folder and of all folders below it."""

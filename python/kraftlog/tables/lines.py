@@ -50,11 +50,11 @@ class Lines:
 
     def partition_of(self, segment: Segment) -> Partition:
         """Return the partition whose line has a segment."""
-        return self._by_segment[segment.path]
+        return self._by_place[_place(segment)]
 
     @cached_property
-    def _by_segment(self) -> dict[LogPath, Partition]:
-        return {segment.path: partition for partition in self.partitions for segment in partition.segments}
+    def _by_place(self) -> dict[LogPath, Partition]:
+        return {_place(segment): partition for partition in self.partitions for segment in partition.segments}
 
     def isr_of(self, partition: Partition) -> frozenset[int] | None:
         """Return the node ids of the in-sync replicas; None where no metadata log among the files has the partition."""
@@ -157,6 +157,11 @@ class Lines:
             of = "1 partition has" if agree == 1 else f"{agree} partitions have"
             found.append(f"{of} several replicas that agree; each offset is read once")
         return found
+
+
+def _place(segment: Segment) -> LogPath:
+    """Return the path of what ``by_partition`` groups: the folder of a replica, or a file that is not part of one."""
+    return segment.path if segment.state or segment.base_offset is None else segment.folder
 
 
 def line_segments(found: Discovery, notes: list[str], *, heals: bool) -> list[Segment]:
