@@ -92,6 +92,7 @@ def _objects(repository: BackupFolder, names: Iterable[str], faults: list[Fault]
         known = pa.chunked_array([chunk for one in tables for chunk in one.column("name").chunks], pa.string())
         tables.append(table.filter(pc.invert(pc.is_in(table.column("name"), known.combine_chunks()))))
         del files, objects, columns, table, known
+        pa.default_memory_pool().release_unused()  # the pool keeps what a list took, of which little stays
     found = pa.concat_tables(tables).sort_by("name")
     each = found.column("name").combine_chunks()
     is_first = np.ones(len(each), bool)
