@@ -67,6 +67,19 @@ class Seen(NamedTuple):
     end_offset: int
 
 
+def replicas_behind(admin: AdminClient, topic: str | None = None) -> list[str]:
+    """Return the partitions, of one topic or of all, that have replicas which are not in sync."""
+    topics = admin.list_topics(topic, timeout=5).topics
+    unknown = [name for name, metadata in topics.items() if not metadata.partitions]
+    behind = [
+        f"{name}-{number}: {sorted(one.isrs)} of {sorted(one.replicas)}"
+        for name, metadata in topics.items()
+        for number, one in metadata.partitions.items()
+        if sorted(one.isrs) != sorted(one.replicas)
+    ]
+    return unknown + behind if topics else ["no topics"]
+
+
 class Disk:
     """A file system of its own in memory, that can be filled; a mere folder where nobody may mount one."""
 
@@ -234,14 +247,9 @@ class Cluster:
         """Return the leaders when each partition has one that runs."""
         return self.wait(lambda: self.leaders(topic), lambda found: set(found.values()) <= self.running)
 
-    def wait_until_all_are_in_sync(self, topic: str) -> None:
-        """Wait until each partition has all brokers in sync."""
-
-        def in_sync() -> set[int]:
-            partitions = self.admin.list_topics(topic, timeout=2).topics[topic].partitions
-            return {len(partition.isrs) for partition in partitions.values()}
-
-        self.wait(in_sync, lambda found: found == {len(BROKERS)})
+    def wait_until_all_are_in_sync(self, topic: str | None = None) -> None:
+        """Wait until the partitions of a topic, or of all topics, have all their replicas in sync."""
+        self.wait(lambda: replicas_behind(self.admin, topic), lambda found: not found)
 
     def produce(
         self, topic: str, partition: int, values: list[bytes], *, acks: int = 1, is_idempotent: bool = False
