@@ -664,6 +664,32 @@ def test_a_transaction_that_no_coordinator_will_end(cluster: SmallCluster, later
     assert cluster.found(open_transactions) == [(code, "t", 2)]
 
 
+@pytest.mark.parametrize("kind", STATES)
+@pytest.mark.parametrize("version", [0, 2])
+@pytest.mark.parametrize(
+    ("later", "code"), [(16 * MINUTE, "open_transaction"), (16 * MINUTE + 1, "hanging_transaction")]
+)
+def test_a_marker_that_was_not_written(cluster: SmallCluster, kind: str, version: int, later: int, code: str):
+    """As the partition had no leader when the coordinator decided: it takes the transaction for complete."""
+    (prepared, completed), epoch = STATES[kind], 1 + (version == 2)
+    begin(cluster)
+    committed(cluster, "t-0", "t-1")
+    start = cluster.now = 11 * SECOND
+    cluster.state(ONGOING, 1, 1, "t-0", "t-1", start=start, version=version)
+    cluster.data("t-0", 1, 1)
+    torn = cluster.data("t-1", 1, 1)
+    cluster.state(prepared, 1, epoch, "t-0", "t-1", start=start, version=version)
+    cluster.marker("t-0", 1, epoch, kind)
+    cluster.state(completed, 1, epoch, start=start, version=version)
+    cluster.data("t-1", 2, 0)
+    cluster.marker("t-1", 2, 0, at=MINUTE)
+    cluster.state(EMPTY, 3, 0, name="other", at=later)
+    assert cluster.found(torn_transactions) == [("torn_transaction", "t", torn)]
+    assert cluster.found(open_transactions) == [(code, "t", torn)]
+    (finding,) = findings_of(open_transactions, cluster.directory)
+    assert finding.known.startswith(f"3 offsets from {torn} on wait for tx (producer 1, epoch 1; it does not end by")
+
+
 def test_a_transaction_of_unknown_age_may_not_yet_be_in_the_coordinators_files(cluster: SmallCluster):
     begin(cluster)
     committed(cluster, "t-0")

@@ -6,14 +6,13 @@ import tempfile
 from pathlib import Path
 
 from confluent_kafka import Producer
+from coordinator_states import state_records, wait_for_status
 from jvm import Jvm
 from kafka_cluster import BROKERS, CONTROLLER, Cluster
 
 import kraftlog
-from kraftlog.read.log_pass import Pass
-from kraftlog.tables.transactions import coordinator_transactions
 from kraftlog.topics import TRANSACTION_STATE
-from kraftlog.transactions.transaction import COMPLETE_ABORT, ONGOING, PREPARE_ABORT, StateRecord
+from kraftlog.transactions.transaction import COMPLETE_ABORT, ONGOING, PREPARE_ABORT
 
 TOPIC, NAME = "accounts", "transfer"
 TIMEOUT_MS = 4000  # of the transaction, and so of appends of its coordinator; brokers are in sync for longer
@@ -46,13 +45,13 @@ def test_an_abort_without_a_partition_whose_addition_timed_out(java: Jvm, tmp_pa
             for node in {*BROKERS} - {coordinator}:
                 cluster.freeze(node)
             producer.produce(TOPIC, b"-1", partition=0)
-            wait_for(cluster, coordinator, PREPARE_ABORT)
+            wait_for_status(cluster, coordinator, NAME, PREPARE_ABORT)
             for node in sorted(cluster.frozen):
                 cluster.thaw(node)
-            wait_for(cluster, coordinator, COMPLETE_ABORT)
+            wait_for_status(cluster, coordinator, NAME, COMPLETE_ABORT)
             cluster.stop()
         directories = [path for node in BROKERS for path in cluster.copy(node, tmp_path)]
-    written = states(directories)
+    written = state_records(directories, NAME)
     aborts = [record for record in written if record.status == PREPARE_ABORT]
     added = [record for record in written if record.status == ONGOING]
     assert added[-1].partitions - aborts[-1].partitions == {(TOPIC, 0)}, written
@@ -60,18 +59,3 @@ def test_an_abort_without_a_partition_whose_addition_timed_out(java: Jvm, tmp_pa
     assert [row for row in log.findings().to_pylist() if row["severity"] != "note"] == []
     rows = [row for row in log.transactions().to_pylist() if row["transactional_id"] == NAME]
     assert [(row["state"], [one["partition"] for one in row["partitions"]]) for row in rows] == [("aborted", [1])]
-
-
-def states(directories: list[Path]) -> list[StateRecord]:
-    """Return the records of the transactional id."""
-    found: list[StateRecord] = []
-    log = kraftlog.open(directories, topics=[TRANSACTION_STATE])
-    coordinator_transactions(log.found, Pass(), lambda _of, _offset, record: found.append(record))
-    return [record for record in found if record.transactional_id == NAME]
-
-
-def wait_for(cluster: Cluster, coordinator: int, status: int) -> None:
-    """Wait until the coordinator has written a state."""
-    cluster.wait(
-        lambda: states(cluster.nodes[coordinator].log_dirs), lambda found: status in {each.status for each in found}
-    )

@@ -16,6 +16,7 @@ from kraftlog.transactions.producer_state import ProducerState
 from kraftlog.transactions.transaction import (
     ABORTED,
     CLOCKS_DIFFER_MS,
+    MISSING,
     NONE,
     OPEN,
     CoordinatorTransaction,
@@ -258,11 +259,11 @@ def coordinator_transitions(evidence: Evidence) -> Iterator[Finding]:
 
 
 def open_transactions(evidence: Evidence) -> Iterator[Finding]:
-    """Return the transactions that are open, and whether anyone will end them."""
+    """Return the transactions that are open in a partition, and whether anyone will end them."""
     for of, parts in evidence.producer_logs.parts.items():
         log = evidence.producer_logs.logs.get(of)
         for part, _ in parts.parts if log is not None else ():
-            if part.state != OPEN or log is None:
+            if part.state not in (OPEN, MISSING) or log is None:
                 continue
             opened = opened_as(evidence, log, part)
             written_before = parts.marker_time_after(part.first_offset)
