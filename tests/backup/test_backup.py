@@ -22,6 +22,7 @@ from backup_rows import COLUMNS, LEVELS, check_same, rows
 from faulty_disk import FaultyDisk, io_error, no_space, only, since
 from golden_files import GOLDEN
 from growing_log import PLAIN, GrowingPartition
+from held_replicas import Held, batch, write
 from kraftlog.backup import stored_segment
 from kraftlog.backup.backup_folder import RepositoryLockedError
 from kraftlog.disk.backup_path import BackupPath
@@ -31,6 +32,7 @@ from kraftlog.log_store.group_offsets import OffsetAndMetadata
 from kraftlog.topics import CLUSTER_METADATA, TopicPartition
 from kraftlog.transactions.cut import Cut
 from object_store import object_store
+from replica_histories import Record
 
 LATE = 2**62
 LOGS = sorted(
@@ -213,6 +215,31 @@ def test_a_follower_that_truncates_and_writes_again(tmp_path: Path, repository: 
         check_same(tmp_path / "log", newest(repository))
     first = kraftlog.open(f"{repository.path}@{repository.names()[0]}").records().to_table()
     assert first.num_rows == 10
+
+
+def test_a_log_that_is_cleaned_while_it_is_stored_has_nothing_of_other_replicas(
+    tmp_path: Path, repository: kraftlog.Repository
+):
+    """Their cleaners were elsewhere: what they have left may be older than all that is left of its key."""
+    offsets = range(6)
+    leader, follower = (Held(0, [Record(one, 0, one) for one in offsets[:end]], set(), 0) for end in (6, 5))
+    write(tmp_path / "a", leader, 2)
+    write(tmp_path / "b", follower, 5)
+    files = [tmp_path / "a" / "orders-0" / f"{base_offset:020d}.log" for base_offset in (0, 2)]
+
+    class Cleaned(FaultyDisk):
+        def open(self, path: Any, size: int | None = None) -> Any:
+            if path == files[0] and path.stat().st_size > len(batch(leader.records[1])):
+                for one, left in zip(files, (1, 3), strict=True):
+                    one.write_bytes(batch(leader.records[left]))
+                (tmp_path / "a" / "cleaner-offset-checkpoint").write_text("0\n1\norders 0 4\n")
+            return super().open(path, size)
+
+    with use_disk(Cleaned()):
+        manifest = repository.backup([tmp_path / "a", tmp_path / "b"])
+    assert manifest.faults == ()
+    assert manifest.notes == ("1 partition has several replicas that agree; each offset is read once",)
+    assert kraftlog.open(newest(repository)).records(["offset"]).to_table()["offset"].to_pylist() == [1, 3, 4, 5]
 
 
 def test_retention_and_a_topic_that_was_created_again(tmp_path: Path, repository: kraftlog.Repository):

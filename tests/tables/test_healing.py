@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import kraftlog
 from golden_files import GOLDEN
-from held_replicas import Held, damaged_replicas, write
+from held_replicas import ORDERS, Held, batch, damaged_replicas, write
 from kraftlog._native.scanner import HEADER_DTYPE
 from kraftlog.codec.filtered_batch import empty_batch
 from kraftlog.codec.header_scan import HeaderScan
@@ -340,3 +340,28 @@ def test_damage_that_is_left_is_where_it_is_in_the_file(tmp_path: Path):
     assert alone.to_table()["offset"].to_pylist() == [0, 2, 4, 5]
     assert [fault.base_offset for fault in alone.faults] == [1, 3]
     assert healed.faults == alone.faults[1:]
+
+
+LATER: dict[str, tuple[dict[int, tuple[int, ...]], list[int], int]] = {  # offsets by base offset of changed files
+    "a file that was cleaned": ({0: (1,)}, [2, 3, 4, 5], 1),
+    "files that were cleaned into one": ({0: (1, 3), 2: ()}, [1, 3, 4, 5], 1),
+    "files that retention deleted": ({0: (), 2: ()}, [0, 1, 2, 3, 4, 5], 0),
+}
+
+
+@pytest.mark.parametrize("name", LATER)
+def test_files_that_a_broker_replaced_after_they_were_listed_are_no_damage(name: str, tmp_path: Path):
+    """Another replica may have what was just removed: where its own cleaner was, it would be among later records."""
+    changed, offsets, faults = LATER[name]
+    line = held(*of_epoch(0, *range(6)))
+    write(tmp_path / "a", line, 2)
+    write(tmp_path / "b", held(*of_epoch(0, *range(4))), 4)
+    log = kraftlog.open([tmp_path / "a", tmp_path / "b"])
+    for base_offset, left in changed.items():
+        path = tmp_path / "a" / f"{ORDERS}-0" / f"{base_offset:020d}.log"
+        path.write_bytes(b"".join(batch(one) for one in line.records if one.offset in left))
+        if not left:
+            path.unlink()
+    stream = log.records(["offset"], strict=False)
+    assert stream.to_table()["offset"].to_pylist() == offsets
+    assert len(stream.faults) == faults

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from kraftlog.codec.header_scan import HeaderScan, ends
 from kraftlog.codec.headers import last_offsets
+from kraftlog.disk.disk import disk
 from kraftlog.disk.in_order import SEGMENTS_AT_ONCE, in_order
 from kraftlog.disk.part_path import PartPath
 from kraftlog.disk.remote_path import LogPath
@@ -103,7 +104,8 @@ def healed_line(
 
     In a gap of the line, batches of other replicas are read, up to the offset at which these differ from it. Only
     complete batches without overlap with the line are used: each offset is read once. Records that a cleaner may have
-    removed from the line are not a gap, unless the line is damaged there.
+    removed from the line are not a gap, unless the line is damaged there. A line whose files a broker replaced after
+    they were listed is returned as it is: others have records that its cleaner has just removed.
 
     Parameters
     ----------
@@ -119,6 +121,8 @@ def healed_line(
     if not others:
         return HealedLine(tuple(partition.segments))
     line = _Scan(partition.segments, cleaned_until.get(partition.line, 0), check_crc)
+    if line.was_replaced():
+        return HealedLine(tuple(partition.segments))
     sources = [_Source(replica, until, cleaned_until.get(replica, 0), check_crc) for replica, until in others]
     filled = [gap.filled(sources, salvages=salvages) for gap in [*line.gap_before(), *line.gaps()]]
     healed = _joined(partition, [one for one in filled if one.grafts or one.is_healed])
@@ -200,6 +204,16 @@ class _Scan:
         self._damaged = np.concatenate([content.damaged for content in contents])
         self._faults = [content.faults for content in contents]
         self._cleaned_until = max([cleaned_until, *(content.cleaned_until for content in contents)])
+
+    def was_replaced(self) -> bool:
+        """Whether a broker cleaned or truncated files after they were listed; retention deletes the first ones only."""
+        is_behind = False  # a file that is still there
+        for segment in self.segments if any(self._faults) else ():
+            now = disk().entry(segment.path)
+            if is_behind if now is None else (now.size or 0) < segment.size:
+                return True
+            is_behind |= now is not None
+        return False
 
     def gap_before(self) -> Iterator[_Gap]:
         """Return the gap before the first segment; for a metadata log, snapshots contain the records before it."""
