@@ -690,6 +690,23 @@ def test_a_marker_that_was_not_written(cluster: SmallCluster, kind: str, version
     assert finding.known.startswith(f"3 offsets from {torn} on wait for tx (producer 1, epoch 1; it does not end by")
 
 
+@pytest.mark.parametrize(("kind", "count"), [("COMMIT", 1), ("ABORT", 0)])
+def test_a_partition_that_has_nothing_of_a_transaction(cluster: SmallCluster, kind: str, count: int):
+    """A restore aborts a transaction only where it has records."""
+    prepared, completed = STATES[kind]
+    begin(cluster)
+    committed(cluster, "t-0", "t-1")
+    start = cluster.now = 11 * SECOND
+    cluster.state(ONGOING, 1, 1, "t-0", "t-1", start=start)
+    cluster.data("t-0", 1, 1)
+    cluster.state(prepared, 1, 2, "t-0", "t-1", start=start)
+    cluster.marker("t-0", 1, 2, kind)
+    cluster.state(completed, 1, 2, start=start)
+    cluster.data("t-1", 2, 0)
+    cluster.marker("t-1", 2, 0, at=MINUTE)
+    assert cluster.found(torn_transactions) == [("torn_transaction", "t", None)] * count
+
+
 def test_a_transaction_of_unknown_age_may_not_yet_be_in_the_coordinators_files(cluster: SmallCluster):
     begin(cluster)
     committed(cluster, "t-0")

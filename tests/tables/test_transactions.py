@@ -238,8 +238,8 @@ def test_a_log_without_the_markers(
     (log / "orders-1" / f"{base_offset:020d}.log").write_bytes(b"".join(batches))
     rows = kraftlog.open(log).transactions(["producer_id", "state", "partitions", "contradiction"]).to_pylist()
     ended = [row for row in rows if row["state"] != "open" and row["producer_id"] != 999]
-    states = {part["state"] for row in ended for part in row["partitions"] if part["partition"] == 1}
-    assert states == {"missing" if is_torn else None}
+    states = {(row["state"], part["state"]) for row in ended for part in row["partitions"] if part["partition"] == 1}
+    assert states == {("torn", "missing") if is_torn else ("committed", None), ("aborted", None)}
     torn = [row for row in rows if row["state"] == "torn"]
     assert bool(torn) == is_torn
     assert all(row["contradiction"].endswith("as its coordinator completed; found no marker") for row in torn)

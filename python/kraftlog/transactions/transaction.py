@@ -391,7 +391,10 @@ def _without_marker(part: Part, of_coordinator: CoordinatorTransaction | None, h
 def _absent(
     transaction: Transaction, partitions: frozenset[TopicPartition], join: _Join, holds: Holds
 ) -> Iterator[Part]:
-    """Return the partitions that the coordinator lists and that have nothing of the transaction."""
+    """Return the partitions that the coordinator lists and that have nothing of the transaction.
+
+    An aborted transaction has no effect there, with or without a marker; a restore writes markers only after records.
+    """
     of_coordinator = transaction.known
     if of_coordinator is None:
         return
@@ -401,7 +404,8 @@ def _absent(
         elif not of_coordinator.is_complete:
             state = OPEN
         else:
-            state = MISSING if holds(of, of_coordinator) and not join.may_be_left(of, of_coordinator) else None
+            is_lost = of_coordinator.decision == COMMITTED and holds(of, of_coordinator)
+            state = MISSING if is_lost and not join.may_be_left(of, of_coordinator) else None
         yield Part(of, transaction.producer_id, NONE, NONE, state)
 
 
