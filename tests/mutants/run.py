@@ -58,6 +58,8 @@ TESTS = {  # of the files whose names begin so, those of ``tests`` that are trie
     "write/leadership": "write/metadata_writer",
     "write/streamed": "write/metadata_writer",
     "write/": "write/partition_log log_store/reopening write/failing_disk",
+    "transactions/": "audit/transactions transactions/transaction",
+    "audit/": "audit/transactions",
 }
 WORKLOADS = {  # as ``TESTS``
     "log_store/staged": "SinkWorkload(overwrite);SinkWorkload(append)",
