@@ -67,6 +67,8 @@ class _Partition:
 
     Attributes
     ----------
+    notes : list of str
+        The offsets that are read from other replicas.
     rows : list of dict
         Its files, until they are in the list of the backup; none if ``is_unchanged``.
     end_offset : int
@@ -82,6 +84,7 @@ class _Partition:
     of: TopicPartition
     topic_id: str | None
     segments: list[Segment]
+    notes: list[str]
     rows: list[Row] = field(default_factory=list)
     end_offset: int = 0
     is_unchanged: bool = False
@@ -189,11 +192,10 @@ class Capture:
         earlier = repository.names()
         sha256 = None if self._excluded is None else self._excluded.sha256
         base = _Base.newest(repository, earlier[-1]).with_keys(sha256) if earlier else _Base()
-        notes: list[str] = []
         faults: list[Fault] = []
         note_unreadable(self._found, faults, strict=False)
-        listed = _partitions(self.log, notes)
-        notes = [*self.log.lines.notes(), *notes]
+        listed = _partitions(self.log)
+        notes = self.log.lines.notes()
 
         def store(one: _Partition) -> _Partition:
             return self._store_listed(one, writer, base)
@@ -210,6 +212,7 @@ class Capture:
                 notes.append(f"{one.of}: was deleted before it was stored")
                 continue
             partitions.append(one)
+            notes += one.notes
             first = len(files)
             if one.is_unchanged:
                 files.add_same(base.files, one.of)
@@ -329,7 +332,7 @@ class Capture:
             if again is None or not any(each.is_replaced_by(there.get(each.path)) for each in one.segments):
                 break
             self._logs.forget(one.of)
-            now = next(iter(_partitions(Log(again), [])), None)
+            now = next(iter(_partitions(Log(again))), None)
             one = replace(one, segments=[]) if now is None else self._up_to_listing(now, one.segments[-1])
             if not one.segments:
                 break
@@ -449,14 +452,18 @@ class Capture:
         return rows
 
 
-def _partitions(log: Log, notes: list[str]) -> list[_Partition]:
+def _partitions(log: Log) -> list[_Partition]:
     """Return the partitions of a log, each with the files of its line."""
-    groups = [group for group in by_partition(log.line_files(notes).segments) if not group[0].state]
     lines = {(one.topic, one.partition): one.line for one in log.lines.partitions}
     read_topic_ids(lines.values())
-    return [
-        _Partition(of, lines[of].topic_id, group) for group in groups if (of := group[0].topic_partition) is not None
-    ]
+    partitions = []
+    for group in by_partition(log.lines.found.segments):
+        of = group[0].topic_partition
+        if of is not None and not group[0].state:
+            notes: list[str] = []
+            healed = log.lines.healed(replace(log.lines.found, segments=group), notes)
+            partitions.append(_Partition(of, lines[of].topic_id, healed.segments, notes))
+    return partitions
 
 
 def _checkpoint(path: LogPath, faults: list[Fault]) -> Mapping[tuple[str, int], int]:

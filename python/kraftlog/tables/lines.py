@@ -112,7 +112,7 @@ class Lines:
         check_crc, salvages : bool
             As in ``healed_line``.
         """
-        if all(len(partition.replicas) == 1 for partition in self.partitions):
+        if not self._by_path:
             return found
         segments: list[Segment] = []
         taken = set[LogPath]()
