@@ -20,10 +20,24 @@ class Ran:
     code: int
 
 
+@dataclass(frozen=True)
+class Run:
+    """A tool's class, its arguments, and what it reads from standard input."""
+
+    tool: str
+    arguments: Sequence[str]
+    input: str = ""
+
+
 def run_tool(java: Jvm, tool: str, runs: Iterable[Sequence[str]]) -> list[Ran]:
     """Run a tool with each of these lists of arguments."""
-    lines = java.run("Tool", tool, lines=[{"arguments": list(arguments)} for arguments in runs], limit=LIMIT)
-    return [_ran(**json.loads(line)) for line in lines]
+    return run_tools(java, [Run(tool, arguments) for arguments in runs])
+
+
+def run_tools(java: Jvm, runs: Iterable[Run]) -> list[Ran]:
+    """Run tools one after another."""
+    lines = [{"tool": run.tool, "arguments": list(run.arguments), "input": run.input} for run in runs]
+    return [_ran(**json.loads(line)) for line in java.run("Tool", lines=lines, limit=LIMIT)]
 
 
 def _ran(output: str, errors: str, code: int) -> Ran:

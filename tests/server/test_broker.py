@@ -253,6 +253,8 @@ def test_features(broker: Broker):
     for version, answer in answers.items():
         assert bool(answer["finalized_features"]) == (version >= 3)
         assert bool(answer["supported_features"]) == (version >= 4)
+        least = {one["name"]: one["min_version"] for one in answer["supported_features"]}
+        assert least.get("metadata.version", 7) == 7
 
 
 def test_a_temporary_broker_leaves_nothing():

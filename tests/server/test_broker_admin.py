@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from kraftlog.protocol.error_code import ErrorCode
 from kraftlog.server.broker import Broker
 
 LIMIT = 30.0
+SET, APPEND, SUBTRACT = 0, 2, 3  # operations on a configuration
 CREATE, DELETE, DELETE_RECORDS, CREATE_PARTITIONS, DESCRIBE_CONFIGS, ALTER_CONFIGS = 19, 20, 21, 37, 32, 44
 DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS, DELETE_GROUPS, OFFSET_DELETE = 61, 65, 66, 42, 47
 
@@ -149,6 +151,54 @@ def test_configs(broker: Broker):
     assert error_of(admin.describe_configs([unknown])[unknown]) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     node = ConfigResource(ResourceType.BROKER, "1")
     assert admin.describe_configs([node])[node].result(LIMIT)["node.id"].value == "1"
+
+
+def test_values_are_added_to_a_list_and_removed(broker: Broker):
+    broker.store.create_topic("orders")
+
+    def alter(operation: int, value: str | None, key: str = "cleanup.policy", *others: str, trial: bool = False) -> int:
+        configs = [{"name": one, "config_operation": operation, "value": value} for one in (key, *others)]
+        resource = {"resource_type": 2, "resource_name": "orders", "configs": configs}
+        answer = client.ask(ALTER_CONFIGS, 1, {"resources": [resource], "validate_only": trial})
+        return int(answer["responses"][0]["error_code"])
+
+    def policy() -> str | None:
+        return broker.store.topics["orders"].configs.get("cleanup.policy")
+
+    with BrokerClient(broker) as client:
+        assert alter(APPEND, "compact", trial=True) == 0
+        assert policy() is None
+        assert alter(APPEND, "compact") == 0
+        assert policy() == "delete,compact"
+        assert alter(APPEND, "compact,delete") == 0
+        assert policy() == "delete,compact"
+        assert alter(SUBTRACT, "delete") == 0
+        assert policy() == "compact"
+        assert alter(SUBTRACT, "delete") == 0
+        assert policy() == "compact"
+        assert alter(APPEND, "shred") == alter(SUBTRACT, "compact") == ErrorCode.INVALID_CONFIG
+        assert alter(APPEND, "1", "retention.ms") == alter(SUBTRACT, "1", "retention.ms") == ErrorCode.INVALID_CONFIG
+        assert alter(4, "delete") == ErrorCode.INVALID_CONFIG
+        assert alter(SET, None) == alter(APPEND, None) == alter(SUBTRACT, None) == ErrorCode.INVALID_REQUEST
+        assert alter(SET, "1", "retention.ms", "retention.ms") == ErrorCode.INVALID_REQUEST
+        assert broker.store.topics["orders"].configs == {"cleanup.policy": "compact"}
+
+
+def test_lists_that_several_change_at_once_have_all_changes(broker: Broker):
+    broker.store.create_topic("orders")
+    operations = {APPEND: "compact", SUBTRACT: "delete"}
+
+    def alter(operation: int) -> int:
+        configs = [{"name": "cleanup.policy", "config_operation": operation, "value": operations[operation]}]
+        resource = {"resource_type": 2, "resource_name": "orders", "configs": configs}
+        with BrokerClient(broker) as client:
+            return int(client.ask(ALTER_CONFIGS, 1, {"resources": [resource]})["responses"][0]["error_code"])
+
+    with ThreadPoolExecutor(8) as pool:
+        for _ in range(10):
+            broker.store.alter_configs("orders", {"cleanup.policy": "delete"})
+            assert all(code in (0, ErrorCode.INVALID_CONFIG) for code in pool.map(alter, [APPEND, SUBTRACT] * 4))
+            assert broker.store.topics["orders"].configs == {"cleanup.policy": "compact"}
 
 
 def test_changed_configs_stay(tmp_path: Path):
@@ -301,5 +351,6 @@ def test_deleted_groups_and_offsets(broker: Broker):
 def test_requests_that_a_broker_answers(broker: Broker):
     with BrokerClient(broker) as client:
         keys = {one["api_key"] for one in client.ask(18, 4, {})["api_keys"]}
-    assert keys == {*range(4), *range(8, 17), *range(18, 29), 32, 37, 42, 44, 47, 60, 61, 65, 66, 68, 69}
+    of_clients = {*range(4), *range(8, 17), *range(18, 29), 42, 47, 68, 69}
+    assert keys == of_clients | {29, 32, 35, 37, 43, 44, 46, 48, 50, 55, 60, 61, 65, 66, 75}
     assert PRODUCE in keys

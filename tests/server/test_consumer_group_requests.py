@@ -155,6 +155,15 @@ def test_a_regular_expression_matches_topics_as_they_come(broker: Broker):
         assert (more["member_epoch"], len(owned(more)), len(numbers(more))) == (2, 2, 5)
 
 
+def test_a_regular_expression_matches_internal_topics(broker: Broker):
+    with Consumer(broker) as client:
+        client.join("a")  # creates __consumer_offsets
+        found = client.join("b", subscribed_topic_names=None, subscribed_topic_regex="__consumer_.*")
+        offsets = broker.store.parts.topic_of("__consumer_offsets")
+        assert [one["topic_id"] for one in owned(found)] == [offsets.topic_id]
+        assert len(numbers(found)) == offsets.partitions
+
+
 def test_an_older_client_gets_its_id_and_a_static_one_comes_back(broker: Broker):
     with Consumer(broker) as client:
         first = client.join("", version=0, instance_id="i", subscribed_topic_names=["orders"])

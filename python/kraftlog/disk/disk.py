@@ -9,7 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from kraftlog.disk.backup_path import BackupPath
-from kraftlog.disk.entries import Entry, FileState, allocated_bytes, file_state, local_entries, local_entry, modified_ms
+from kraftlog.disk.entries import (
+    Entry,
+    FileState,
+    allocated_bytes,
+    file_state,
+    local_entries,
+    local_entry,
+    modified_ms,
+    volume_space,
+)
 from kraftlog.disk.local_file import LocalFile
 from kraftlog.disk.part_path import PartPath
 from kraftlog.disk.remote_files import RemoteFile, remote_entries, remote_entry, remote_state, remote_tree
@@ -89,6 +98,10 @@ class Disk(LocalWriting):
     def allocated_bytes(self, path: LogPath) -> int | None:
         """Return the bytes of the blocks that a file has; None where that is not known, as in an object store."""
         return allocated_bytes(path) if isinstance(path, Path) else None
+
+    def volume_space(self, path: Path) -> tuple[int, int]:
+        """Return the size of the volume of a local path, and how many of its bytes a user may still use."""
+        return volume_space(path)
 
     def modified_ms(self, path: LogPath) -> int | None:
         """Return when a file was last changed, in milliseconds; None for a missing file, and in an object store."""

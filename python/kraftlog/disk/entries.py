@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 from operator import attrgetter
 from pathlib import Path
@@ -101,6 +102,12 @@ def allocated_bytes(path: Path) -> int | None:
     except (FileNotFoundError, NotADirectoryError):
         return 0
     return None if blocks is None else int(blocks) * _BLOCK
+
+
+def volume_space(path: Path) -> tuple[int, int]:
+    """Return the size of the volume of a local path, and how many of its bytes a user may still use."""
+    usage = shutil.disk_usage(path)
+    return usage.total, usage.free
 
 
 def modified_ms(path: Path) -> int | None:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from kraftlog.codec.arrow_arrays import bytes_of
 from kraftlog.codec.metadata_version import metadata_version_level
 from kraftlog.disk.disk import disk
+from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.checkpoints import META_PROPERTIES
 from kraftlog.layout.partition_folder import PartitionFolder
 from kraftlog.log_store.cluster_records import TOPIC_RESOURCE, read_cluster
@@ -24,6 +25,7 @@ from kraftlog.messages.frames import frame
 from kraftlog.messages.one_message import encode_message
 from kraftlog.metadata.uuids import uuid_text
 from kraftlog.metadata.versions import record_version
+from kraftlog.read.lineage import LogEnd, log_end
 from kraftlog.topics import CLUSTER_METADATA
 from kraftlog.write.locked_directory import LockedLogDirectory
 from kraftlog.write.meta_properties import write_meta_properties
@@ -109,6 +111,21 @@ class Cluster:
         if self._is_halfway:
             self._make_whole()
         return self._topics
+
+    def log_end(self) -> LogEnd:
+        """Return the leader epoch and the end of the metadata log.
+
+        Raises
+        ------
+        RecordError
+            When it is damaged there.
+        """
+        faults: list[Fault] = []
+        with self._lock:
+            end = log_end(PartitionFolder.of(self._folder).segments, faults)
+        for fault in faults:
+            raise error_from_fault(fault)
+        return end
 
     def new_topic(self, name: str, partitions: int, configs: Mapping[str, str]) -> Topic:
         """Return a new topic without writing it."""

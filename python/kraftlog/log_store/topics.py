@@ -16,6 +16,7 @@ DEFAULT_SEGMENT_BYTES = 1 << 30
 DEFAULT_RETENTION_MS = 7 * 86_400_000
 DEFAULT_DELETE_RETENTION_MS = 86_400_000
 DEFAULT_MAX_MESSAGE_BYTES = (1 << 20) + 12
+LISTS = ("cleanup.policy",)  # configurations whose values are several, separated by commas
 INTERNAL = (CONSUMER_OFFSETS, TRANSACTION_STATE)  # a store makes them on demand
 
 _NAME = re.compile(r"[a-zA-Z0-9._-]+")

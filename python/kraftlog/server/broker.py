@@ -18,6 +18,7 @@ from kraftlog.server.group_requests import GroupRequests
 from kraftlog.server.groups import Groups
 from kraftlog.server.live_log import LiveLog
 from kraftlog.server.marker_requests import MarkerRequests
+from kraftlog.server.node_requests import NodeRequests
 from kraftlog.server.options import ServerArguments, ServerOptions
 from kraftlog.server.produce_requests import ProduceRequests
 from kraftlog.server.reading_requests import ReadingRequests
@@ -120,6 +121,7 @@ class Broker:
             group_requests = GroupRequests(log, self._node, offsets, groups)
             handlers = {
                 **ClusterRequests(log, self._node).handlers,
+                **NodeRequests(self.store, self._node).handlers,
                 **ReadingRequests(log, self._options).handlers,
                 **ProduceRequests(self.store, log).handlers,
                 **MarkerRequests(self.store).handlers,

@@ -10,13 +10,16 @@ from typing import Any
 
 from kraftlog.protocol.error_code import ErrorCode
 from kraftlog.protocol.request import Request
+from kraftlog.server.error_response import error_response
 from kraftlog.server.outcome import Outcome
 from kraftlog.server.readable_log import NO_TOPIC_ID, ReadableLog, ReadableTopic
 from kraftlog.server.server import Handler
 
-METADATA, DESCRIBE_CLUSTER = 3, 60
+METADATA, DESCRIBE_CLUSTER, DESCRIBE_TOPIC_PARTITIONS = 3, 60, 75
+_MOST_PARTITIONS = 2_000  # max.request.partition.size.limit
 _BROKERS = 1  # endpoint type
 _NO_LEADER = -1
+_NO_ELR: dict[str, Any] = {"eligible_leader_replicas": [], "last_known_elr": []}  # of one replica
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,7 @@ class Node:
 
 
 class ClusterRequests:
-    """Answers ``Metadata`` and ``DescribeCluster``."""
+    """Answers ``Metadata``, ``DescribeTopicPartitions`` and ``DescribeCluster``."""
 
     def __init__(self, log: ReadableLog, node: Node) -> None:
         self._log = log
@@ -48,7 +51,11 @@ class ClusterRequests:
     @property
     def handlers(self) -> Mapping[int, Handler]:
         """By API key."""
-        return {METADATA: self._metadata, DESCRIBE_CLUSTER: self._describe_cluster}
+        return {
+            METADATA: self._metadata,
+            DESCRIBE_CLUSTER: self._describe_cluster,
+            DESCRIBE_TOPIC_PARTITIONS: self._describe_topic_partitions,
+        }
 
     async def _metadata(self, request: Request) -> Mapping[str, Any]:
         return {
@@ -82,13 +89,7 @@ class ClusterRequests:
         return {"error_code": code, "name": name, "topic_id": topic_id or NO_TOPIC_ID}
 
     def _topic(self, topic: ReadableTopic) -> dict[str, Any]:
-        # clients take the number of partitions for the number of entries, so that none is left out
-        return {
-            "name": topic.name,
-            "topic_id": topic.topic_id,
-            "is_internal": topic.is_internal,
-            "partitions": [self._partition(topic, number) for number in range(max(topic.partitions) + 1)],
-        }
+        return _identity(topic) | {"partitions": [self._partition(topic, number) for number in _numbers(topic)]}
 
     def _partition(self, topic: ReadableTopic, number: int) -> dict[str, Any]:
         if number not in topic.partitions:
@@ -103,6 +104,38 @@ class ClusterRequests:
             "isr_nodes": replicas,
         }
 
+    async def _describe_topic_partitions(self, request: Request) -> Mapping[str, Any]:
+        values = request.values
+        first_name, first = "", 0
+        if values["cursor"] is not None:
+            first_name, first = values["cursor"]["topic_name"], values["cursor"]["partition_index"]
+        if first < 0:
+            return error_response(request, ErrorCode.INVALID_REQUEST)
+        names = {one["name"] for one in values["topics"]} or self._log.topics.keys()
+        topics = [(name, self._log.topic(name, NO_TOPIC_ID)) for name in sorted(names) if name >= first_name]
+        limit = max(min(values["response_partition_limit"], _MOST_PARTITIONS), 1)
+        return await asyncio.to_thread(self._page, topics, (first_name, first), limit)
+
+    def _page(
+        self, topics: Iterable[tuple[str, ReadableTopic | None]], start: tuple[str, int], limit: int
+    ) -> dict[str, Any]:
+        """Return topics with at most ``limit`` partitions, and where the next page begins (KIP-966)."""
+        described: list[dict[str, Any]] = []
+        for name, topic in topics:
+            if topic is None:
+                described.append({"error_code": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "name": name})
+                continue
+            numbers = _numbers(topic)[start[1] if name == start[0] else 0 :]
+            page = numbers[:limit]
+            limit -= len(page)
+            if page:
+                partitions = [self._partition(topic, number) | _NO_ELR for number in page]
+                described.append(_identity(topic) | {"partitions": partitions})
+            if len(page) < len(numbers):
+                cursor = {"topic_name": name, "partition_index": numbers[len(page)]}
+                return {"topics": described, "next_cursor": cursor}
+        return {"topics": described, "next_cursor": None}
+
     async def _describe_cluster(self, request: Request) -> Mapping[str, Any]:
         if request.values["endpoint_type"] != _BROKERS:
             return {"error_code": ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, "cluster_id": self._log.cluster_id or ""}
@@ -112,3 +145,12 @@ class ClusterRequests:
             "controller_id": self._node.node_id,
             "brokers": [{"broker_id": node["node_id"], "host": node["host"], "port": node["port"]}],
         }
+
+
+def _identity(topic: ReadableTopic) -> dict[str, Any]:
+    return {"name": topic.name, "topic_id": topic.topic_id, "is_internal": topic.is_internal}
+
+
+def _numbers(topic: ReadableTopic) -> range:
+    """Return the numbers of partitions without a gap: clients take the number of entries for that of partitions."""
+    return range(max(topic.partitions) + 1)

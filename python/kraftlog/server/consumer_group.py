@@ -17,7 +17,6 @@ from kraftlog.protocol.error_code import ErrorCode
 from kraftlog.server.assignors import ASSIGNORS, NO_PARTITIONS, Partitions, Subscriber
 from kraftlog.server.group_error import GroupError
 from kraftlog.server.topic_regex import InvalidRegexError, check_regex, matching
-from kraftlog.topics import INTERNAL_TOPICS
 
 JOINING, LEAVING, LEAVING_FOR_A_WHILE = 0, -1, -2
 """Epochs of heartbeats; the last one is of a static member that comes back."""
@@ -295,9 +294,7 @@ class ConsumerGroup:
     def _update(self, topics: Topics, *, is_changed: bool) -> None:
         """Begin an epoch if members, subscriptions or their topics have changed."""
         regexes = {one.subscribed_topic_regex for one in self.subscriptions.values()}
-        self.regexes = {
-            regex: matching(regex, topics.keys() - INTERNAL_TOPICS) for regex in sorted(filter(None, regexes))
-        }
+        self.regexes = {regex: matching(regex, topics) for regex in sorted(filter(None, regexes))}
         subscribed = {name for one in self.subscriptions.values() for name in self._names(one)}
         found = {name: topics[name] for name in sorted(subscribed & topics.keys())}
         if is_changed or found != self.topics:

@@ -28,6 +28,7 @@ class ConnectionEndedError(KraftlogError):
 _log = logging.getLogger("kraftlog.server")
 _NO_FEATURES: Mapping[str, int] = {}
 _FEATURES_FROM_ZERO = 4  # first version of ApiVersions whose clients accept a feature that may be off (KIP-584)
+_LEAST_LEVELS = {"metadata.version": 7}  # 3.3-IV3, the first one of Kafka 4
 _FEATURES_EPOCH = 0  # they do not change while a server runs
 
 
@@ -129,7 +130,8 @@ class Server:
             ]
             if request.version >= _FEATURES_FROM_ZERO:
                 fields["supported_features"] = [
-                    {"name": name, "min_version": 0, "max_version": level} for name, level in levels
+                    {"name": name, "min_version": min(_LEAST_LEVELS.get(name, 0), level), "max_version": level}
+                    for name, level in levels
                 ]
         return fields
 

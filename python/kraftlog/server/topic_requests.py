@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from threading import Lock
 from typing import Any
 
 from kraftlog.log_store.errors import (
@@ -13,7 +14,7 @@ from kraftlog.log_store.errors import (
     TopicExistsError,
 )
 from kraftlog.log_store.store import LogStore
-from kraftlog.log_store.topics import Topic, check_name, check_partitions, checked_configs, topic_configs
+from kraftlog.log_store.topics import LISTS, Topic, check_name, check_partitions, checked_configs, topic_configs
 from kraftlog.protocol.error_code import ErrorCode
 from kraftlog.protocol.request import Request
 from kraftlog.server.cluster_requests import Node
@@ -31,7 +32,7 @@ CREATE_TOPICS, DELETE_TOPICS, DELETE_RECORDS, DESCRIBE_CONFIGS, CREATE_PARTITION
 )
 _DELETE_BY_ID = 6  # first version of DeleteTopics with ids (KIP-516)
 _BY_DEFAULT = -1
-_SET, _DELETE = 0, 1  # operations on a configuration
+_SET, _DELETE, _APPEND, _SUBTRACT = 0, 1, 2, 3  # operations on a configuration
 _TOPIC, _BROKER = 2, 4  # types of resources
 _DYNAMIC_TOPIC_CONFIG, _DEFAULT_CONFIG, _STATIC_BROKER_CONFIG = 1, 5, 4  # sources of configurations
 _NO_OFFSET = -1
@@ -55,6 +56,7 @@ class TopicRequests:
         self._log = log
         self._node = node
         self._default_partitions = default_partitions
+        self._altering = Lock()  # a list is read, changed and written
 
     @property
     def handlers(self) -> Mapping[int, Handler]:
@@ -228,17 +230,42 @@ class TopicRequests:
         name = resource["resource_name"]
         if resource["resource_type"] != _TOPIC:
             raise InvalidConfigError(f"the configurations of {name!r} are fixed; only those of topics can be changed")
-        changes: dict[str, object] = {}
-        for one in resource["configs"]:
-            if one["config_operation"] not in (_SET, _DELETE):
-                raise InvalidConfigError(f"topic {name!r}: {one['name']} can be set or deleted, and is no list")
-            changes[one["name"]] = one["value"] if one["config_operation"] == _SET else None
-        if is_trial:
-            self._store.parts.topic_of(name)
-            checked_configs(name, {key: value for key, value in changes.items() if value is not None})
-        else:
-            self._store.alter_configs(name, changes)
+        counts = Counter(one["name"] for one in resource["configs"])
+        repeated = [key for key, count in counts.items() if count > 1]
+        if repeated:
+            return _error(ErrorCode.INVALID_REQUEST, f"topic {name!r}: {', '.join(repeated)} named twice")
+        without_value = [
+            one["name"]
+            for one in resource["configs"]
+            if one["config_operation"] in (_SET, _APPEND, _SUBTRACT) and one["value"] is None
+        ]
+        if without_value:
+            return _error(ErrorCode.INVALID_REQUEST, f"topic {name!r}: no value for {', '.join(without_value)}")
+        with self._altering:
+            topic = self._store.parts.topic_of(name)
+            changes = {one["name"]: _changed(topic, one) for one in resource["configs"]}
+            if is_trial:
+                checked_configs(name, {key: value for key, value in changes.items() if value is not None})
+            else:
+                self._store.alter_configs(name, changes)
         return {}
+
+
+def _changed(topic: Topic, change: Mapping[str, Any]) -> str | None:
+    """Return the new value of a configuration; None for Kafka's default."""
+    key, value, operation = change["name"], change["value"], change["config_operation"]
+    if operation == _DELETE:
+        return None
+    if operation == _SET:
+        return str(value)
+    if operation not in (_APPEND, _SUBTRACT):
+        raise InvalidConfigError(f"topic {topic.name!r}: {key}: unknown operation {operation}")
+    if key not in LISTS:
+        raise InvalidConfigError(f"topic {topic.name!r}: {key} is not a list")
+    items, named = ([one.strip() for one in text.split(",")] for text in (topic_configs(topic)[key], value))
+    if operation == _APPEND:
+        return ",".join(dict.fromkeys([*items, *named]))
+    return ",".join(item for item in items if item not in named)
 
 
 def _configs_of(topic: Topic) -> list[tuple[str, str, int]]:

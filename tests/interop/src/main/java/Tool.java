@@ -1,4 +1,5 @@
 import com.fasterxml.jackson.databind.JsonNode;
+import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;
 import java.lang.reflect.InvocationTargetException;
@@ -11,27 +12,25 @@ import java.util.Map;
 import org.apache.kafka.common.utils.Exit;
 
 /**
- * Runs one of Kafka's command line tools many times in one process: for each line {"arguments"} it prints what the tool
- * printed, in hex, and how it ended: {"output", "errors", "code"}. Argument: the tool's class.
+ * Runs Kafka's command line tools one after another in one process: for each line {"tool", "arguments", "input"} it runs
+ * the class with this standard input, and prints what it printed, in hex, and how it ended: {"output", "errors", "code"}.
  */
 public final class Tool {
     private static final int DIED = 1; // as a JVM whose main throws
 
-    private static final class Ended extends RuntimeException {
-        private final int code;
+    private static final class Ended extends RuntimeException {}
 
-        private Ended(int code) {
-            this.code = code;
-        }
-    }
+    private static Integer firstCode; // a tool may catch what ends it, and end again
 
     public static void main(String[] args) throws Exception {
         Exit.setExitProcedure((code, message) -> {
-            throw new Ended(code);
+            firstCode = firstCode == null ? code : firstCode;
+            throw new Ended();
         });
-        Method tool = Class.forName(args[0]).getMethod("main", String[].class);
         PrintStream lines = System.out;
         for (JsonNode line : Json.standardInput()) {
+            Method tool = Class.forName(line.get("tool").textValue()).getMethod("main", String[].class);
+            System.setIn(new ByteArrayInputStream(line.get("input").textValue().getBytes(StandardCharsets.UTF_8)));
             List<String> arguments = new ArrayList<>();
             line.get("arguments").forEach(argument -> arguments.add(argument.textValue()));
             lines.write(Json.line(run(tool, arguments.toArray(new String[0]))));
@@ -45,12 +44,13 @@ public final class Tool {
         PrintStream errorsBefore = System.err;
         System.setOut(new PrintStream(output, false, StandardCharsets.UTF_8));
         System.setErr(new PrintStream(errors, false, StandardCharsets.UTF_8));
+        firstCode = null;
         int code = 0;
         try {
             tool.invoke(null, (Object) arguments);
         } catch (InvocationTargetException end) {
-            code = end.getCause() instanceof Ended ended ? ended.code : DIED;
-            if (!(end.getCause() instanceof Ended)) {
+            code = firstCode == null ? DIED : firstCode;
+            if (firstCode == null) {
                 System.err.println("Exception: " + end.getCause());
             }
         } finally {
