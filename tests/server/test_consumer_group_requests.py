@@ -155,6 +155,23 @@ def test_a_regular_expression_matches_topics_as_they_come(broker: Broker):
         assert (more["member_epoch"], len(owned(more)), len(numbers(more))) == (2, 2, 5)
 
 
+def test_epochs_of_assignments_are_unknown_rather_than_none(broker: Broker):
+    """Without null, Kafka 4.3 expects an epoch for each partition, and logs an error (KIP-1251)."""
+    with Consumer(broker) as client:
+        client.join("a")
+    broker.close()
+    rows = kraftlog.open(broker.path).messages(type="ConsumerGroupCurrentMemberAssignment").to_table().to_pylist()
+    (partitions,) = rows[-1]["assigned_partitions"]
+    assert (partitions["partitions"], partitions["assignment_epochs"]) == ([0, 1, 2, 3], None)
+
+
+def test_members_have_the_host_that_kafka_would_keep(broker: Broker):
+    with Consumer(broker) as client:
+        client.join("a")
+        (member,) = client.described()["members"]
+        assert (member["client_id"], member["client_host"]) == ("c", "/127.0.0.1")
+
+
 def test_a_regular_expression_matches_internal_topics(broker: Broker):
     with Consumer(broker) as client:
         client.join("a")  # creates __consumer_offsets

@@ -109,8 +109,8 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def client_host(self) -> str:
-        """Address of the client."""
-        return str(self._transport.get_extra_info("peername")[0])
+        """Address of the client, with the slash that Java prints before it and Kafka keeps in groups."""
+        return f"/{self._transport.get_extra_info('peername')[0]}"
 
     async def frame(self, max_bytes: int) -> Buffer:
         """Return the next frame without its length.

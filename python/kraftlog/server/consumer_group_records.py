@@ -104,9 +104,14 @@ def _current_fields(one: CurrentAssignment) -> dict[str, Any]:
         "member_epoch": one.member_epoch,
         "previous_member_epoch": one.previous_member_epoch,
         "state": one.state,
-        "assigned_partitions": by_topic(one.assigned),
-        "partitions_pending_revocation": by_topic(one.revoking),
+        "assigned_partitions": _without_epochs(one.assigned),
+        "partitions_pending_revocation": _without_epochs(one.revoking),
     }
+
+
+def _without_epochs(partitions: Partitions) -> list[dict[str, Any]]:
+    """Return partitions whose assignment epochs are unknown: without null, Kafka expects one for each (KIP-1251)."""
+    return [one | {"assignment_epochs": None} for one in by_topic(partitions)]
 
 
 def _topics_fields(topics: Topics) -> dict[str, Any]:
