@@ -28,6 +28,7 @@ from kraftlog.server.broker import Broker
 LIMIT = 30.0
 SET, APPEND, SUBTRACT = 0, 2, 3  # operations on a configuration
 CREATE, DELETE, DELETE_RECORDS, CREATE_PARTITIONS, DESCRIBE_CONFIGS, ALTER_CONFIGS = 19, 20, 21, 37, 32, 44
+LIST_CONFIG_RESOURCES = 74
 DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS, DELETE_GROUPS, OFFSET_DELETE = 61, 65, 66, 42, 47
 
 
@@ -150,7 +151,40 @@ def test_configs(broker: Broker):
     unknown = ConfigResource(ResourceType.TOPIC, "nothing")
     assert error_of(admin.describe_configs([unknown])[unknown]) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     node = ConfigResource(ResourceType.BROKER, "1")
-    assert admin.describe_configs([node])[node].result(LIMIT)["node.id"].value == "1"
+    of_node = {name: one.value for name, one in admin.describe_configs([node])[node].result(LIMIT).items()}
+    assert of_node["node.id"] == "1"
+    assert of_node["advertised.listeners"] == f"PLAINTEXT://{broker.bootstrap_servers}"
+
+
+def test_types_of_configs(broker: Broker):
+    broker.store.create_topic("orders", configs={"internal.segment.bytes": 1 << 20})
+    of_all = {"configuration_keys": None}
+    resources = [{"resource_type": 2, "resource_name": "orders"} | of_all, {"resource_type": 4} | of_all]
+    with BrokerClient(broker) as client:
+        results = client.ask(DESCRIBE_CONFIGS, 4, {"resources": resources})["results"]
+    types = {one["name"]: one["config_type"] for result in results for one in result["configs"]}
+    assert {name: types[name] for name in ("cleanup.policy", "retention.ms", "max.message.bytes")} == {
+        "cleanup.policy": 7,
+        "retention.ms": 5,
+        "max.message.bytes": 3,
+    }
+    assert all(types.values())
+
+
+def test_resources_with_configs(broker: Broker):
+    broker.store.create_topic("orders")
+    with BrokerClient(broker) as client:
+
+        def listed(version: int, *types: int) -> list[tuple[int, str]]:
+            answer = client.ask(LIST_CONFIG_RESOURCES, version, {"resource_types": list(types)} if version else {})
+            assert answer["error_code"] == 0
+            return [(one["resource_type"], one["resource_name"]) for one in answer["config_resources"]]
+
+        assert listed(1) == [(2, "orders"), (4, "1")]
+        assert listed(1, 4, 32) == [(4, "1")]
+        assert listed(0) == listed(1, 16) == []
+        odd = client.ask(LIST_CONFIG_RESOURCES, 1, {"resource_types": [3]})
+        assert odd["error_code"] == ErrorCode.UNSUPPORTED_VERSION
 
 
 def test_values_are_added_to_a_list_and_removed(broker: Broker):
@@ -352,5 +386,5 @@ def test_requests_that_a_broker_answers(broker: Broker):
     with BrokerClient(broker) as client:
         keys = {one["api_key"] for one in client.ask(18, 4, {})["api_keys"]}
     of_clients = {*range(4), *range(8, 17), *range(18, 29), 42, 47, 68, 69}
-    assert keys == of_clients | {29, 32, 35, 37, 43, 44, 46, 48, 50, 55, 60, 61, 65, 66, 75}
+    assert keys == of_clients | {29, 32, 35, 37, 43, 44, 46, 48, 50, 55, 60, 61, 65, 66, 74, 75}
     assert PRODUCE in keys

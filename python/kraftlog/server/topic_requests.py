@@ -22,18 +22,31 @@ from kraftlog.server.outcome import Outcome, fields_of
 from kraftlog.server.readable_log import NO_TOPIC_ID, ReadableLog
 from kraftlog.server.server import Handler
 
-CREATE_TOPICS, DELETE_TOPICS, DELETE_RECORDS, DESCRIBE_CONFIGS, CREATE_PARTITIONS, ALTER_CONFIGS = (
-    19,
-    20,
-    21,
-    32,
-    37,
-    44,
-)
+CREATE_TOPICS, DELETE_TOPICS, DELETE_RECORDS, CREATE_PARTITIONS = 19, 20, 21, 37
+DESCRIBE_CONFIGS, ALTER_CONFIGS, LIST_CONFIG_RESOURCES = 32, 44, 74
 _DELETE_BY_ID = 6  # first version of DeleteTopics with ids (KIP-516)
 _BY_DEFAULT = -1
 _SET, _DELETE, _APPEND, _SUBTRACT = 0, 1, 2, 3  # operations on a configuration
-_TOPIC, _BROKER = 2, 4  # types of resources
+_TOPIC, _BROKER, _BROKER_LOGGER, _CLIENT_METRICS, _GROUP = 2, 4, 8, 16, 32  # types of resources
+_RESOURCES = {_TOPIC, _BROKER, _BROKER_LOGGER, _CLIENT_METRICS, _GROUP}
+_BOOLEAN, _STRING, _INT, _LONG, _LIST = 1, 2, 3, 5, 7  # types of values
+_TYPES = {
+    "cleanup.policy": _LIST,
+    "segment.bytes": _INT,
+    "internal.segment.bytes": _INT,
+    "retention.ms": _LONG,
+    "retention.bytes": _LONG,
+    "delete.retention.ms": _LONG,
+    "min.compaction.lag.ms": _LONG,
+    "max.message.bytes": _INT,
+    "message.timestamp.type": _STRING,
+    "compression.type": _STRING,
+    "min.insync.replicas": _INT,
+    "remote.storage.enable": _BOOLEAN,
+    "node.id": _INT,
+    "num.partitions": _INT,
+    "advertised.listeners": _LIST,
+}
 _DYNAMIC_TOPIC_CONFIG, _DEFAULT_CONFIG, _STATIC_BROKER_CONFIG = 1, 5, 4  # sources of configurations
 _NO_OFFSET = -1
 
@@ -68,6 +81,7 @@ class TopicRequests:
             DELETE_RECORDS: self._delete_records,
             DESCRIBE_CONFIGS: self._describe_configs,
             ALTER_CONFIGS: self._alter_configs,
+            LIST_CONFIG_RESOURCES: self._list_config_resources,
         }
 
     # topics
@@ -201,6 +215,7 @@ class TopicRequests:
                 "read_only": resource["resource_type"] != _TOPIC,
                 "config_source": source,
                 "synonyms": [{"name": name, "value": value, "source": source}] if values["include_synonyms"] else [],
+                "config_type": _TYPES[name],
                 "documentation": None,
             }
             for name, value, source in found.value or ()
@@ -213,9 +228,25 @@ class TopicRequests:
         if kind == _TOPIC:
             return _configs_of(self._store.parts.topic_of(name))
         if kind == _BROKER and name in ("", str(self._node.node_id)):
-            configs = {"node.id": self._node.node_id, "num.partitions": self._default_partitions}
+            configs = {
+                "node.id": self._node.node_id,
+                "num.partitions": self._default_partitions,
+                "advertised.listeners": f"PLAINTEXT://{self._node.address}",
+            }
             return [(key, str(value), _STATIC_BROKER_CONFIG) for key, value in configs.items()]
         raise InvalidConfigError(f"no configurations of {name!r}: expected a topic, or broker {self._node.node_id}")
+
+    async def _list_config_resources(self, request: Request) -> Mapping[str, Any]:
+        # version 0 is for client metrics alone, and names no types
+        types = set(request.values["resource_types"]) or (_RESOURCES if request.version else {_CLIENT_METRICS})
+        if types - _RESOURCES:
+            return {"error_code": ErrorCode.UNSUPPORTED_VERSION}
+        names = {_TOPIC: sorted(self._store.parts.cluster.topics), _BROKER: [str(self._node.node_id)]}
+        return {
+            "config_resources": [
+                {"resource_name": name, "resource_type": kind} for kind in sorted(types) for name in names.get(kind, ())
+            ]
+        }
 
     async def _alter_configs(self, request: Request) -> Mapping[str, Any]:
         is_trial = request.values["validate_only"]
