@@ -6,20 +6,27 @@ import random
 import shutil
 import socket
 import struct
+import time
+import tracemalloc
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import kraftlog
-from kraftlog.messages.one_message import decode_message, encoded
+from kraftlog.codec.cursor import uvarint
+from kraftlog.errors import InvalidRecordError
+from kraftlog.messages.one_message import MOST_ELEMENTS, decode_message, encoded
 from kraftlog.protocol.api import apis
 from kraftlog.protocol.error_code import ErrorCode
+from kraftlog.protocol.request import Request
 from kraftlog.server.log_server import LogServer
 
 LOG = Path(__file__).parents[1] / "golden" / "transactions" / "log"
 LIMIT = 30
+FEW = 10_000
 API_VERSIONS, METADATA, FETCH, PRODUCE = 18, 3, 1, 0
 
 
@@ -145,6 +152,46 @@ def test_what_is_no_request_closes_the_connection(server: LogServer, data: bytes
     assert is_well(server)
 
 
+def of_empty_topics(count: int) -> bytes:
+    """Return a request ``Metadata`` whose topics take two bytes each."""
+    body = struct.pack(">hhih", METADATA, 1, 1, -1) + struct.pack(">i", count) + b"\0\0" * count
+    return struct.pack(">i", len(body)) + body
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        struct.pack(">hhihi", METADATA, 1, 1, -1, FEW + 1) + b"\0\0" * (FEW + 1),
+        struct.pack(">hhih", METADATA, 9, 1, -1) + b"\0\1\0\0\0" + uvarint(FEW + 1) + b"\7\0" * FEW,
+        struct.pack(">hhih", METADATA, 9, 1, -1) + uvarint(10**6) + b"\7\0" * 10**6 + b"\1\0\0\0\0",
+        struct.pack(">hhihiiii", FETCH, 4, 1, -1, -1, 0, 0, 0)
+        + b"\0"
+        + struct.pack(">i", 2)
+        + 2 * (b"\0\0" + struct.pack(">i", FEW // 2) + bytes(16) * (FEW // 2)),
+    ],
+    ids=["elements", "tagged fields", "tagged fields of the header", "elements of several arrays"],
+)
+def test_small_elements_do_not_fill_the_memory(body: bytes, monkeypatch: pytest.MonkeyPatch):
+    """Each of them takes hundreds of times its size; the check comes before the memory."""
+    monkeypatch.setattr("kraftlog.messages.one_message.MOST_ELEMENTS", FEW)
+    tracemalloc.start()
+    with pytest.raises(InvalidRecordError, match=r"leads to more than 10000 |1000000 tagged fields, of at most 1000"):
+        Request.parse(body, "")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 5 << 20
+
+
+def test_requests_of_ten_thousands_of_topics_are_answered(server: LogServer):
+    with Client(server) as client:
+        client.correlation_id = 1
+        client.send(of_empty_topics(20_000))
+        assert len(client.answer(METADATA, 1)["topics"]) == 20_000
+        client.send(of_empty_topics(MOST_ELEMENTS + 1))
+        assert client.is_closed()
+    assert is_well(server)
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_random_changes_of_requests(server: LogServer, seed: int):
     dice = random.Random(seed)
@@ -233,6 +280,52 @@ def test_more_connections_than_allowed():
 def test_an_idle_connection_is_closed():
     with LogServer(LOG, max_idle_ms=100) as server, Client(server) as client:
         assert client.is_closed()
+
+
+def test_a_client_that_sends_a_byte_now_and_then_is_closed():
+    """Only a complete request counts."""
+    with LogServer(LOG, max_idle_ms=200) as server, Client(server) as client:
+        frame = client.frame(METADATA, 12, {"topics": None})
+        client.socket.settimeout(0.02)
+        closed = False
+        for at in range(len(frame) - 1):
+            with suppress(ConnectionError):
+                client.send(frame[at : at + 1])
+            with suppress(TimeoutError):
+                closed = closed or client.is_closed()
+        assert closed
+        assert is_well(server)
+
+
+def test_a_client_that_vanishes_in_a_long_poll_leaves_nothing():
+    with LogServer(LOG, max_idle_ms=200, max_connections=2) as server:
+        clients = [Client(server), Client(server)]
+        for client in clients:
+            assert client.ask(METADATA, 12, {"topics": None})
+            client.send(client.frame(FETCH, 12, fetch_of("orders", 130, max_wait_ms=2**31 - 1)))
+            client.socket.close()
+        connections = server._thread._server._connections  # type: ignore[union-attr]
+        deadline = time.monotonic() + LIMIT
+        while connections:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        assert is_well(server)
+
+
+def test_hundreds_of_connections_at_once_and_more_than_allowed():
+    with LogServer(LOG, max_connections=300) as server, ExitStack() as opened:
+        clients = [opened.enter_context(Client(server)) for _ in range(400)]
+        frames = [client.frame(METADATA, 12, {"topics": None}) for client in clients]
+        for client, frame in zip(clients, frames, strict=True):
+            with suppress(ConnectionError):
+                client.send(frame)
+        served = 0
+        for client in clients:
+            with suppress(ConnectionError):
+                served += len(client.answer(METADATA, 12)["topics"]) == 3
+        assert served == 300
+        assert not [client for client in clients[300:] if not client.is_closed()]
+        assert clients[0].ask(METADATA, 12, {"topics": None})
 
 
 def test_a_closed_server_closes_its_connections():

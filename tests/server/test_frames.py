@@ -10,13 +10,15 @@ import threading
 import time
 import tracemalloc
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from typing import Any
 
 import pytest
 
 from kraftlog.errors import InvalidRecordError
 from kraftlog.server.connection import SHARED_BYTES, Connection
+from kraftlog.server.received_bytes import ReceivedBytes
 
 LIMIT = 30
 MIB = 1 << 20
@@ -25,11 +27,12 @@ SIZES = (1, 3, SHARED_BYTES - 4, SHARED_BYTES, SHARED_BYTES + 1, MIB - 1, MIB, M
 
 
 @contextmanager
-def served(run: Callable[[Connection], Coroutine[Any, Any, None]]) -> Iterator[socket.socket]:
+def served(run: Callable[[Connection], Coroutine[Any, Any, None]], most: int = MOST) -> Iterator[socket.socket]:
     """Serve with a coroutine in a thread; yield a client."""
     loop = asyncio.new_event_loop()
     shared = memoryview(bytearray(SHARED_BYTES))
-    server = loop.run_until_complete(loop.create_server(lambda: Connection(run, shared), "127.0.0.1", 0))
+    received = ReceivedBytes(most)
+    server = loop.run_until_complete(loop.create_server(lambda: Connection(run, shared, received), "127.0.0.1", 0))
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
     try:
@@ -110,19 +113,86 @@ def test_what_was_sent_before_the_end_is_answered(size: int):
 
 
 def test_a_frame_that_is_announced_takes_no_memory_until_it_arrives():
-    connections: list[Connection] = []
+    arrived: list[tuple[int, int]] = []
 
     async def run(connection: Connection) -> None:
-        connections.append(connection)
-        await connection.frame(MOST)
+        large = connection._large_frame
+
+        async def measured(size: int) -> bytearray:
+            task = asyncio.ensure_future(large(size))
+            await asyncio.sleep(0)
+            arrived.append((connection._filled, tracemalloc.get_traced_memory()[1]))
+            task.cancel()
+            raise ConnectionResetError("measured")
+
+        connection._large_frame = measured  # type: ignore[method-assign]
+        with suppress(ConnectionResetError):
+            await connection.frame(MOST)
 
     with served(run) as client:
         tracemalloc.start()
         client.sendall(struct.pack(">i", MOST) + b"0123456789")
-        until(lambda: bool(connections) and connections[0]._filled == 10)
-        peak = tracemalloc.get_traced_memory()[1]
+        until(lambda: bool(arrived))
         tracemalloc.stop()
-    assert peak < 2 * MIB
+    ((filled, peak),) = arrived
+    assert filled == 10
+    assert peak < MIB
+
+
+def test_large_frames_of_all_connections_are_bounded_and_the_first_goes_on():
+    """What is above the bound waits in sockets; when the first is answered, the next has its memory."""
+    received: list[ReceivedBytes] = []
+    begun: list[Connection] = []
+    whole: list[bytes] = []
+
+    async def run(connection: Connection) -> None:
+        received.append(connection._received)
+        begun.append(connection)
+        whole.append(bytes(await connection.frame(MOST)))
+        await connection.send([framed(b"ok")])
+        await connection.frame(MOST)
+
+    content = [bytes([number]) * (3 * MIB) for number in range(4)]
+    with served(run, 2 * MIB) as first, ExitStack() as opened:
+        others = [opened.enter_context(socket.create_connection(first.getpeername(), LIMIT)) for _ in content[1:]]
+        first.sendall(framed(content[0])[:MIB])
+        until(lambda: len(begun) == 4 and any(one._filled >= MIB - 4 for one in begun))
+        senders = [
+            threading.Thread(target=client.sendall, args=(framed(one),))
+            for client, one in zip(others, content[1:], strict=True)
+        ]
+        for sender in senders:
+            sender.start()
+        until(lambda: sum(one._is_paused for one in begun) == 3)
+        assert sum(received[0]._sizes.values()) <= 2 * MIB
+        assert whole == []
+        first.sendall(framed(content[0])[MIB:])
+        for client in (first, *others):
+            assert exactly(client, 6) == framed(b"ok")
+            client.close()  # its last frame gives its memory back when the next begins, or with the connection
+        for sender in senders:
+            sender.join()
+    assert sorted(whole) == content
+
+
+def test_a_connection_that_ends_gives_its_memory_back():
+    resumed: list[str] = []
+    received = ReceivedBytes(10)
+    first, second, third = (partial(resumed.append, name) for name in ("first", "second", "third"))
+    for one in (first, second, third):
+        received.begin(one)
+    assert received.grow(first, 30)  # the first always can
+    assert not received.grow(second, 1)
+    assert not received.grow(third, 1)
+    received.end(third)
+    assert resumed == []  # it had nothing; the second asks again, and waits on
+    assert not received.grow(second, 1)
+    received.end(first)
+    received.end(first)
+    assert resumed == ["second"]
+    assert received.grow(second, 11)
+    received.begin(third)
+    assert not received.grow(third, 10)
 
 
 def test_requests_that_nobody_reads_yet_wait_at_the_client():

@@ -7,6 +7,9 @@ import struct
 from kraftlog.errors import InvalidRecordError
 from kraftlog.types import Buffer
 
+MOST_TAGGED_FIELDS = 1000
+"""Of one struct; each takes many times its size in memory."""
+
 _UVARINT_BITS = 35  # of five bytes; surplus bits are dropped, as Kafka does
 
 
@@ -69,7 +72,10 @@ class Cursor:
     def tagged_fields(self) -> dict[int, memoryview]:
         """Read the tagged fields at the end of a struct; return the bytes of each."""
         fields = {}
-        for _ in range(self.uvarint()):
+        count = self.uvarint()
+        if count > MOST_TAGGED_FIELDS:
+            raise self.fault(f"{count} tagged fields, of at most {MOST_TAGGED_FIELDS}")
+        for _ in range(count):
             tag = self.uvarint()
             fields[tag] = self.take(self.uvarint())
         return fields

@@ -22,8 +22,11 @@ from kraftlog.types import Buffer
 
 Pieces: TypeAlias = list[bytes | memoryview]
 Write: TypeAlias = Callable[[Any, Pieces], object]
-Read: TypeAlias = Callable[[memoryview, int], tuple[Any, int]]
+Read: TypeAlias = Callable[[memoryview, int, "Elements"], tuple[Any, int]]
 """Returns the value at a byte, and the byte after it."""
+
+MOST_ELEMENTS = 1 << 18
+"""Of all arrays of a message together: an element of two bytes can take hundreds of bytes of memory when it is read."""
 
 _NUMBERS = {
     kinds.BOOL: "?",
@@ -88,6 +91,25 @@ def encoded(definition: Definition, version: int, values: Mapping[str, Any]) -> 
     return pieces
 
 
+class Elements:
+    """How many elements of arrays, and tagged fields, a message can have yet."""
+
+    def __init__(self) -> None:
+        self._left = MOST_ELEMENTS
+
+    def take(self, count: int) -> None:
+        """Count elements that are about to be read.
+
+        Raises
+        ------
+        IndexError
+            When the message has too many.
+        """
+        self._left -= count
+        if self._left < 0:
+            raise IndexError(f"an array of {count} elements leads to more than {MOST_ELEMENTS} in the message")
+
+
 def decode_message(definition: Definition, version: int, data: Buffer) -> dict[str, Any]:
     """Decode one message.
 
@@ -108,11 +130,11 @@ def decode_message(definition: Definition, version: int, data: Buffer) -> dict[s
     Raises
     ------
     InvalidRecordError
-        When the data is no such message.
+        When the data is no such message, or has more than ``MOST_ELEMENTS`` elements of arrays.
     """
     view = memoryview(data)
     try:
-        values: dict[str, Any] = _struct_reader(definition, definition.fields, version)(view, 0)[0]
+        values: dict[str, Any] = _struct_reader(definition, definition.fields, version)(view, 0, Elements())[0]
     except (struct.error, IndexError, UnicodeDecodeError) as error:
         raise InvalidRecordError(f"{definition.name}, version {version}, of {len(view)} bytes: {error}") from error
     return values
@@ -269,23 +291,24 @@ def _struct_reader(definition: Definition, fields: tuple[Field, ...], version: i
         if version in field.tagged and version in field.versions
     }
 
-    def read(data: memoryview, at: int) -> tuple[dict[str, Any], int]:
+    def read(data: memoryview, at: int, elements: Elements) -> tuple[dict[str, Any], int]:
         values = defaults.copy()
         for columns, layout, read_one in steps:
             if layout is not None:
                 values.update(zip(columns, layout.unpack_from(data, at), strict=True))
                 at += layout.size
             elif read_one is not None:
-                values[columns[0]], at = read_one(data, at)
+                values[columns[0]], at = read_one(data, at, elements)
         if is_flexible:
             count, at = _uvarint(data, at)
+            elements.take(count)
             for _ in range(count):
                 tag, at = _uvarint(data, at)
                 size, at = _uvarint(data, at)
                 end = _end(data, at, size)
                 if tag in tagged:
                     column, read_one = tagged[tag]
-                    values[column], read_until = read_one(data[:end], at)
+                    values[column], read_until = read_one(data[:end], at, elements)
                     if read_until != end:
                         raise IndexError(f"tag {tag} of {size} bytes ends after {read_until - at} bytes")
                 at = end
@@ -308,26 +331,27 @@ def _reader(definition: Definition, field: Field, version: int) -> Read:
     is_nullable = version in field.nullable
     if field.is_array:
 
-        def read(data: memoryview, at: int) -> tuple[list[Any] | None, int]:
+        def read(data: memoryview, at: int, elements: Elements) -> tuple[list[Any] | None, int]:
             count, at = _count(data, at, is_flexible)
             if count < 0:
                 _check_nullable(field, is_nullable)
                 return None, at
+            elements.take(count)
             values = []
             for _ in range(count):
-                value, at = element(data, at)
+                value, at = element(data, at, elements)
                 values.append(value)
             return values, at
 
         return read
     if field.kind == kinds.STRUCT and field.nullable:
 
-        def read_struct(data: memoryview, at: int) -> tuple[Any, int]:
+        def read_struct(data: memoryview, at: int, elements: Elements) -> tuple[Any, int]:
             if not is_nullable:
-                return element(data, at)
+                return element(data, at, elements)
             mark = data[at]
             if mark == 1:
-                return element(data, at + 1)
+                return element(data, at + 1, elements)
             return None, at + 1
 
         return read_struct
@@ -340,19 +364,19 @@ def _single_reader(definition: Definition, field: Field, version: int) -> Read:
     is_nullable = version in field.nullable and not field.is_array
     if field.kind in _NUMBERS:
         layout = struct.Struct(">" + _NUMBERS[field.kind])
-        return lambda data, at: (layout.unpack_from(data, at)[0], at + layout.size)
+        return lambda data, at, _: (layout.unpack_from(data, at)[0], at + layout.size)
     if field.kind == kinds.STRUCT:
         return _struct_reader(definition, field.fields, version)
     if field.kind == kinds.UUID:
 
-        def read_uuid(data: memoryview, at: int) -> tuple[bytes, int]:
+        def read_uuid(data: memoryview, at: int, _: Elements) -> tuple[bytes, int]:
             end = _end(data, at, 16)
             return bytes(data[at:end]), end
 
         return read_uuid
     is_text = field.kind == kinds.STRING
 
-    def read(data: memoryview, at: int) -> tuple[str | memoryview | None, int]:
+    def read(data: memoryview, at: int, _: Elements) -> tuple[str | memoryview | None, int]:
         size, at = _count(data, at, is_flexible, field.kind)
         if size < 0:
             _check_nullable(field, is_nullable)

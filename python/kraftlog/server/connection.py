@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, TypeAlias
 
 from kraftlog.errors import InvalidRecordError
+from kraftlog.server.received_bytes import ReceivedBytes
 from kraftlog.types import Buffer
 
 Run: TypeAlias = Callable[["Connection"], Coroutine[Any, Any, None]]
@@ -15,7 +16,7 @@ Run: TypeAlias = Callable[["Connection"], Coroutine[Any, Any, None]]
 SHARED_BYTES = 1 << 16
 _LENGTH_BYTES = 4
 _MOST_WAITING = 1 << 16
-_FIRST_BYTES = 1 << 20  # of a frame; more is allocated as it arrives: a client may announce what it never sends
+_FIRST_BYTES = 1 << 17  # of a frame; more is allocated as it arrives: a client may announce what it never sends
 _PIECE_BYTES = 1 << 18  # of a response: what the socket does not take of a piece is copied
 _LEAST_PIECE = 1 << 14  # smaller ones are joined, because each write is a system call
 
@@ -31,14 +32,17 @@ class Connection(asyncio.BufferedProtocol):
         Returns the coroutine that reads and answers, which runs from the beginning of the connection on.
     shared : memoryview
         Memory for what arrives before the size of its frame is known; all connections of a loop can share it.
+    received : ReceivedBytes
+        The memory of large frames, which all connections of a loop share.
     """
 
-    def __init__(self, run: Run, shared: memoryview) -> None:
+    def __init__(self, run: Run, shared: memoryview, received: ReceivedBytes) -> None:
         self._run = run
         self._shared = shared
+        self._received = received
         self._waiting = bytearray()  # what has arrived, from the length of the next frame on
         self._frame: bytearray | None = None  # a large one, while it arrives
-        self._filled = self._size = 0
+        self._filled = self._room = self._size = 0
         self._is_paused = self._is_ended = False
         self._arrival: asyncio.Future[None] | None = None
         self._writable = asyncio.Event()
@@ -59,8 +63,7 @@ class Connection(asyncio.BufferedProtocol):
         """Return where the next bytes are received."""
         if self._frame is None or self._filled == self._size:
             return self._shared
-        if self._filled == len(self._frame):
-            self._frame.extend(bytes(min(len(self._frame), self._size - self._filled)))
+        self._frame.extend(bytes(self._room - len(self._frame)))
         return memoryview(self._frame)[self._filled :]
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -73,8 +76,25 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self._filled += nbytes
             if self._filled < self._size:
+                if self._filled == self._room:
+                    self._grow()
                 return
         self._wake()
+
+    def _grow(self) -> None:
+        """Take room for more of a large frame, or stop to read until there is some."""
+        room = min(max(2 * self._room, _FIRST_BYTES), self._size)
+        if self._received.grow(self._grow, room):
+            self._room = room
+            self._resume()
+        elif not self._is_paused:
+            self._is_paused = True
+            self._transport.pause_reading()
+
+    def _resume(self) -> None:
+        if self._is_paused:
+            self._is_paused = False
+            self._transport.resume_reading()
 
     def eof_received(self) -> bool:
         """Keep the connection open: the client may wait for responses. TLS does not allow this."""
@@ -122,6 +142,7 @@ class Connection(asyncio.BufferedProtocol):
         ConnectionResetError
             When the client has closed the connection.
         """
+        self._received.end(self._grow)  # the frame before is answered
         waiting = self._waiting
         while len(waiting) < _LENGTH_BYTES:
             await self._arrived()
@@ -135,20 +156,18 @@ class Connection(asyncio.BufferedProtocol):
             del waiting[:end]
         else:
             frame = await self._large_frame(size)
-        if self._is_paused and len(waiting) < _MOST_WAITING:
-            self._is_paused = False
-            self._transport.resume_reading()
+        if len(waiting) < _MOST_WAITING:
+            self._resume()
         return frame
 
     async def _large_frame(self, size: int) -> bytearray:
         """Return a frame of which only the beginning has arrived."""
-        self._frame = frame = bytearray(min(size, _FIRST_BYTES))
-        self._size, self._filled = size, len(self._waiting) - _LENGTH_BYTES
-        frame[: self._filled] = memoryview(self._waiting)[_LENGTH_BYTES:]
+        self._received.begin(self._grow)
+        self._frame = frame = bytearray(memoryview(self._waiting)[_LENGTH_BYTES:])
+        self._size, self._filled = size, len(frame)
+        self._room = self._filled
         self._waiting.clear()
-        if self._is_paused:
-            self._is_paused = False
-            self._transport.resume_reading()
+        self._grow()
         while self._filled < size:
             await self._arrived()
         self._frame = None
@@ -183,4 +202,5 @@ class Connection(asyncio.BufferedProtocol):
 
     def abort(self) -> None:
         """Close the connection at once."""
+        self._received.end(self._grow)
         self._transport.abort()

@@ -27,6 +27,9 @@ class ServerOptions:
         A connection that announces a larger request is closed.
     max_response_bytes : int
         Of records in a response, apart from the first batch, which is sent whole.
+    max_queued_bytes : int
+        Of large requests on all connections together, until they are answered (``queued.max.request.bytes``); above
+        it, connections wait with what they send.
     max_connections : int
         Others are closed.
     max_idle_ms : int
@@ -38,6 +41,7 @@ class ServerOptions:
     advertised_host: str | None = None
     max_request_bytes: int = 1 << 20
     max_response_bytes: int = 16 << 20
+    max_queued_bytes: int = 256 << 20
     max_connections: int = 1000
     max_idle_ms: int = 600_000
 
@@ -77,5 +81,6 @@ class ServerArguments(TypedDict, total=False):
     advertised_host: str | None
     max_request_bytes: int
     max_response_bytes: int
+    max_queued_bytes: int
     max_connections: int
     max_idle_ms: int

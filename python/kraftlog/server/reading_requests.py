@@ -53,7 +53,9 @@ class ReadingRequests:
             return {"error_code": context.error_code}
         isolation_level = _isolation_level(values)
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + max(values["max_wait_ms"], 0) / 1000
+        # a client that vanishes while it waits is noticed only when it is answered
+        wait_ms = min(max(values["max_wait_ms"], 0), self._options.max_idle_ms)
+        deadline = loop.time() + wait_ms / 1000
         max_bytes = min(values["max_bytes"], self._options.max_response_bytes)
         min_bytes = min(values["min_bytes"], max_bytes)
         while True:

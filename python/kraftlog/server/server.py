@@ -16,6 +16,7 @@ from kraftlog.protocol.request import API_VERSIONS, UNKNOWN_VERSION, Request, Un
 from kraftlog.server.connection import SHARED_BYTES, Connection
 from kraftlog.server.error_response import error_response, has_error
 from kraftlog.server.options import ServerOptions
+from kraftlog.server.received_bytes import ReceivedBytes
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Mapping[str, Any] | None]]
 """Returns the fields of the response; None if the client expects none."""
@@ -66,8 +67,9 @@ class Server:
     async def start(self) -> None:
         """Start to accept connections."""
         shared = memoryview(bytearray(SHARED_BYTES))
+        received = ReceivedBytes(self._options.max_queued_bytes)
         self._server = await asyncio.get_running_loop().create_server(
-            lambda: Connection(self._connected, shared), sock=self._listening
+            lambda: Connection(self._connected, shared, received), sock=self._listening
         )
 
     async def close(self) -> None:
