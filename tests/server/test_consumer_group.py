@@ -259,6 +259,22 @@ def test_heartbeats_that_are_refused():
     assert list(group.subscriptions) == ["b"]
 
 
+def test_a_member_in_a_state_of_a_later_release_has_to_rejoin():
+    """As in Kafka (KIP-915): the group is read, and nothing is concluded from what is not understood."""
+    group = ConsumerGroup("g")
+    join = Heartbeat("a", JOINING, None, None, 1000, frozenset({"orders"}), owned=NO_PARTITIONS)
+    assigned = group.heartbeat(join, ORDERS).current.assigned
+    restored = RestoredGroups()
+    for name, key, value in decoded_records({one.key: one.value or b"" for one in changes("g", {}, facts(group))}):
+        restored.take(name, key, value | {"state": 99} if "state" in value else value)
+    again = restored.finish()["g"]
+    assert again.current["a"].state == MemberState.UNKNOWN
+    assert again.state == ConsumerGroupState.RECONCILING
+    assert refused(again, Heartbeat("a", 1, owned=assigned)) == ErrorCode.FENCED_MEMBER_EPOCH
+    rejoined = again.heartbeat(join, ORDERS).current
+    assert (rejoined.state, rejoined.assigned) == (MemberState.STABLE, assigned)
+
+
 @pytest.mark.parametrize("epoch", [-1, 0, 1, 2])
 def test_offsets_of_members(epoch: int):
     group = ConsumerGroup("g")

@@ -33,6 +33,12 @@ class MemberState(IntEnum):
     STABLE = 0
     UNREVOKED_PARTITIONS = 1
     UNRELEASED_PARTITIONS = 2
+    UNKNOWN = 127
+
+    @classmethod
+    def _missing_(cls, value: object) -> MemberState:
+        """Return what stands for a number of a later release (KIP-915): its member has to rejoin."""
+        return cls.UNKNOWN
 
 
 class ConsumerGroupState(StrEnum):
@@ -439,6 +445,14 @@ def _check_regex(regex: str | None) -> None:
 
 def _check_epoch(current: CurrentAssignment, beat: Heartbeat) -> None:
     """Check the epoch of a heartbeat: the current one, or the one before if the answer to it may be lost."""
+    if current.state == MemberState.UNKNOWN:
+        if beat.member_epoch == JOINING and beat.owned == NO_PARTITIONS:
+            return
+        raise GroupError(
+            ErrorCode.FENCED_MEMBER_EPOCH,
+            beat.member_id,
+            "The consumer group member is in an unknown state. The member must abandon all its partitions and rejoin.",
+        )
     if beat.member_epoch == current.member_epoch:
         return
     is_repeated = (
