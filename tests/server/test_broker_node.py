@@ -143,6 +143,7 @@ def test_pages_of_partitions_are_all_partitions(broker: Broker):
             while cursor is not None:
                 more, cursor = page(limit, cursor)
                 assert 0 < len(more) <= limit
+                assert len(rows) < len(every)
                 rows += more
             assert rows == every
         assert page(0)[0] == every[:1]
