@@ -43,6 +43,7 @@ REFUSALS = (InvalidRecordError, UnsupportedRequestError, ConnectionEndedError)
 LIMIT_S = 30
 FRAMES_OF_A_STORE = 20_000
 MOST_WAITING = 100
+MOST_GROWTH = 256 << 20  # of the memory of this process, after the first round of both servers
 LARGEST = 1 << 16  # of frames that join the corpus
 PRODUCE = 0
 NUMBERS = [0, 1, -1, 2, 127, 128, 255, 2**15 - 1, -(2**15), 2**31 - 1, -(2**31), 2**31 - 2, 2**63 - 1, -(2**63)]
@@ -221,7 +222,7 @@ class Fuzzer:
     def run(self, until: float, most_frames: int) -> None:
         """Run until a time, or for so many frames; report every half minute."""
         asyncio.to_thread = _in_place  # type: ignore[assignment]
-        rounds, reported, began = 0, 0.0, time.monotonic()
+        rounds, reported, began, first = 0, 0.0, time.monotonic(), 0
         while time.monotonic() < until and self.counts["frames"] < most_frames:
             rounds += 1
             if rounds % 4 == 0:
@@ -235,15 +236,19 @@ class Fuzzer:
                     faults = kraftlog.open(name).errors().to_pylist()
                     if faults:
                         self._defect(b"", f"a damaged log: {faults[:3]}")
+            if rounds <= 4:
+                first = resident_bytes()
+            elif resident_bytes() - first > MOST_GROWTH:
+                self._defect(b"", f"the memory has grown from {first:,} bytes to {resident_bytes():,}")
             if time.monotonic() - reported > 30:
                 reported = time.monotonic()
                 print(f"{reported - began:.0f} s: {self}", flush=True)
 
     def __str__(self) -> str:
-        with Path("/proc/self/statm").open() as file:
-            resident = int(file.read().split()[1]) * resource.getpagesize() >> 20
         counts = ", ".join(f"{count:,} {name}" for name, count in self.counts.most_common())
-        return f"{counts}; corpus {len(self.corpus):,}, defects {len(self.defects)}, memory {resident} MiB"
+        return (
+            f"{counts}; corpus {len(self.corpus):,}, defects {len(self.defects)}, memory {resident_bytes() >> 20} MiB"
+        )
 
     def _give_to(self, server: Broker | LogServer, until: float) -> None:
         thread = server._thread
@@ -306,6 +311,11 @@ class Fuzzer:
         if where not in self.defects:
             self.defects[where] = frame, text
             print(f"{frame.hex()}\n{text}", flush=True)
+
+
+def resident_bytes() -> int:
+    """Return the memory of this process."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
 def _codes(value: Any) -> Iterator[int]:
