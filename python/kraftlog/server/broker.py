@@ -22,7 +22,7 @@ from kraftlog.server.node_requests import NodeRequests
 from kraftlog.server.options import ServerArguments, ServerOptions
 from kraftlog.server.produce_requests import ProduceRequests
 from kraftlog.server.reading_requests import ReadingRequests
-from kraftlog.server.server import Server
+from kraftlog.server.server import Handler, Server
 from kraftlog.server.server_thread import ServerThread
 from kraftlog.server.topic_requests import TopicRequests
 from kraftlog.server.transaction_lists import StoredTransactions, TransactionLists
@@ -116,22 +116,8 @@ class Broker:
             self._options = replace(self._options, port=self._node.port)  # for a restart
             self._thread = thread = ServerThread()
             log = LiveLog(self.store, thread.loop, auto_create_partitions=self._auto_create_partitions)
-            offsets = StoredOffsets(self.store)
-            groups = Groups(offsets)
-            group_requests = GroupRequests(log, self._node, offsets, groups)
-            handlers = {
-                **ClusterRequests(log, self._node).handlers,
-                **NodeRequests(self.store, self._node).handlers,
-                **ReadingRequests(log, self._options).handlers,
-                **ProduceRequests(self.store, log).handlers,
-                **MarkerRequests(self.store).handlers,
-                **TransactionLists(StoredTransactions(self.store)).handlers,
-                **TransactionRequests(self.store, log, group_requests).handlers,
-                **TopicRequests(self.store, log, self._node, max(self._auto_create_partitions, 1)).handlers,
-                **group_requests.handlers,
-            }
-            if cluster.features.get(_GROUP_VERSION):
-                handlers |= ConsumerGroupRequests(log, groups).handlers
+            groups = Groups(StoredOffsets(self.store))
+            handlers = handlers_of(self.store, log, self._node, groups, self._options, self._auto_create_partitions)
             with_faults = {key: self.faults.around(handler) for key, handler in handlers.items()}
             features = {name: cluster.features[name] for name in _FEATURES if name in cluster.features}
             opened.callback(log.close)
@@ -180,3 +166,42 @@ class Broker:
         self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+def handlers_of(
+    store: LogStore,
+    log: LiveLog,
+    node: Node,
+    groups: Groups,
+    options: ServerOptions,
+    auto_create_partitions: int,
+) -> dict[int, Handler]:
+    """Return what answers the requests to a broker, by API key.
+
+    Parameters
+    ----------
+    store : LogStore
+    log : LiveLog
+        The topics of the store.
+    node : Node
+    groups : Groups
+        The groups of the store.
+    options : ServerOptions
+    auto_create_partitions : int
+        As in ``Broker``.
+    """
+    group_requests = GroupRequests(log, node, StoredOffsets(store), groups)
+    handlers = {
+        **ClusterRequests(log, node).handlers,
+        **NodeRequests(store, node).handlers,
+        **ReadingRequests(log, options).handlers,
+        **ProduceRequests(store, log).handlers,
+        **MarkerRequests(store).handlers,
+        **TransactionLists(StoredTransactions(store)).handlers,
+        **TransactionRequests(store, log, group_requests).handlers,
+        **TopicRequests(store, log, node, max(auto_create_partitions, 1)).handlers,
+        **group_requests.handlers,
+    }
+    if store.parts.cluster.features.get(_GROUP_VERSION):
+        handlers |= ConsumerGroupRequests(log, groups).handlers
+    return handlers

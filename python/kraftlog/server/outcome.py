@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -10,6 +11,9 @@ from kraftlog.errors import KraftlogError
 from kraftlog.protocol.error_code import ErrorCode
 
 Value = TypeVar("Value")
+
+_log = logging.getLogger("kraftlog.server")
+_OF_THE_SERVER = (ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.KAFKA_STORAGE_ERROR)
 
 
 @dataclass(frozen=True)
@@ -28,11 +32,17 @@ class Outcome(Generic[Value]):
 
     @classmethod
     def of(cls, run: Callable[[], Value]) -> Outcome[Value]:
-        """Run a part of a request; it may wait for a disk."""
+        """Run a part of a request; it may wait for a disk.
+
+        An error that is no fault of the client is a line in the log of this process: its code tells the client little.
+        """
         try:
             return cls(run())
         except (KraftlogError, OSError) as error:
-            return cls(None, error)
+            outcome = cls(None, error)
+            if outcome.code in _OF_THE_SERVER:
+                _log.error("a part of a request has failed: %r", error)
+            return outcome
 
     @property
     def code(self) -> int:

@@ -17,6 +17,7 @@ from kraftlog.server.connection import SHARED_BYTES, Connection
 from kraftlog.server.error_response import error_response, has_error
 from kraftlog.server.options import ServerOptions
 from kraftlog.server.received_bytes import ReceivedBytes
+from kraftlog.types import Buffer
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Mapping[str, Any] | None]]
 """Returns the fields of the response; None if the client expects none."""
@@ -63,6 +64,7 @@ class Server:
         self._listening = listening
         self._connections: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
+        self._is_closed = False
 
     async def start(self) -> None:
         """Start to accept connections."""
@@ -74,6 +76,7 @@ class Server:
 
     async def close(self) -> None:
         """Stop to listen, and close all connections."""
+        self._is_closed = True  # for connections that were accepted, and have not begun
         if self._server is not None:
             self._server.close()
         for connection in self._connections:
@@ -82,6 +85,9 @@ class Server:
 
     async def _connected(self, connection: Connection) -> None:
         task = asyncio.current_task()
+        if self._is_closed:
+            connection.abort()
+            return
         if task is None or len(self._connections) >= self._options.max_connections:
             _log.warning("a connection is closed: %d are open", len(self._connections))
             connection.abort()
@@ -103,15 +109,31 @@ class Server:
     async def _answer_one(self, connection: Connection) -> None:
         async with asyncio.timeout(self._options.max_idle_ms / 1000):
             frame = await connection.frame(self._options.max_request_bytes)
-        request = Request.parse(frame, connection.client_host)
-        handler = self._handlers.get(request.api.key)
-        if handler is None:
-            raise UnsupportedRequestError(f"{request.api.name} is not supported")
-        response = await _response(handler, request)
+        response = await self.response(frame, connection.client_host)
         if response is None:
             return
         async with asyncio.timeout(self._options.max_idle_ms / 1000):
             await connection.send(response)
+
+    async def response(self, frame: Buffer, client_host: str) -> Pieces | None:
+        """Return the frame of the response to a request; None if its client expects none.
+
+        Parameters
+        ----------
+        frame : buffer
+            The request, without its length.
+        client_host : str
+
+        Raises
+        ------
+        InvalidRecordError, UnsupportedRequestError, ConnectionEndedError
+            When the only answer is the end of the connection.
+        """
+        request = Request.parse(frame, client_host)
+        handler = self._handlers.get(request.api.key)
+        if handler is None:
+            raise UnsupportedRequestError(f"{request.api.name} is not supported")
+        return await _response(handler, request)
 
     async def _api_versions(self, request: Request) -> Mapping[str, Any]:
         known = [one for key, one in sorted(apis().items()) if key in self._handlers]
