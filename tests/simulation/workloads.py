@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from backup_workload import BackupWorkload
+from broker_workload import BrokerWorkload
 from compact_workload import CompactWorkload
 from metadata_workload import MetadataWorkload
 from partition_workload import PartitionWorkload
@@ -24,6 +25,8 @@ WORKLOADS = (
     lambda: RestoreWorkload(),
     lambda: StoreWorkload(1),
     lambda: StoreWorkload(2),
+    lambda: BrokerWorkload(2),
+    lambda: BrokerWorkload(0),
     lambda: CompactWorkload(),
     lambda: BackupWorkload(),
 )
