@@ -26,6 +26,8 @@ class BrokerProcess:
     Attributes
     ----------
     bootstrap_servers : str
+    errors : str
+        What processes that have ended wrote to standard error.
     """
 
     def __init__(self, path: Path, *words: str) -> None:
@@ -34,6 +36,7 @@ class BrokerProcess:
         self._ready_file = path.with_name(f"{path.name}.ready")
         self._process: subprocess.Popen[str] | None = None
         self.bootstrap_servers = "127.0.0.1:0"
+        self.errors = ""
 
     def start(self) -> None:
         """Start the process, and wait until clients can connect."""
@@ -53,13 +56,16 @@ class BrokerProcess:
         """End the process at once, by SIGKILL."""
         assert self._process is not None
         self._process.kill()
-        self._process.communicate()
+        self._process.wait()
+        if self._process.stderr is not None and not self._process.stderr.closed:
+            self.errors += self._process.communicate()[1]
 
     def close(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, str, str]:
         """End the process in order, by a signal; return its code, output and errors."""
         assert self._process is not None
         self._process.send_signal(number)
         output, errors = self._process.communicate(timeout=LIMIT)
+        self.errors += errors
         return self._process.returncode, output, errors
 
     def __enter__(self) -> Self:
