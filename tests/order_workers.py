@@ -38,6 +38,32 @@ class VanishedError(Exception):
     """A worker leaves its transaction open."""
 
 
+class StuckError(Exception):
+    """A call of a client does not return, although it has a timeout."""
+
+
+def _in_time(call: Callable[[], object]) -> None:
+    """Call a method of librdkafka, and leave it when its timeout is long over.
+
+    ``send_offsets_to_transaction`` may wait for ever when its coordinator goes away (librdkafka #5456).
+    """
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            call()
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(2 * CALL)
+    if thread.is_alive():
+        raise StuckError
+    for error in errors:
+        raise error
+
+
 def amounts_of(dice: Random, name: str, partition: int, offset: int) -> list[tuple[int, bytes, bytes]]:
     """Return partition, key and value of the two amounts of an order."""
     key, amount = f"{name} {partition} {offset}".encode(), dice.randrange(1, 100)
@@ -231,7 +257,7 @@ class OrderWorkers:
                 consumer.subscribe([ORDERS])
                 while not self._is_done(done):
                     done |= self._librdkafka_transaction(name, dice, producer, consumer)
-            except KafkaException:
+            except (KafkaException, StuckError):
                 self.ends["failed"] += 1  # the broker was away; what is open is ended by the next producer
             except VanishedError:
                 pass
@@ -250,7 +276,8 @@ class OrderWorkers:
                 producer.produce(AMOUNTS, value, key, partition=to)
         done = {order.partition(): order.offset() + 1 for order in orders}
         offsets = [TopicPartition(ORDERS, *one) for one in done.items()]
-        producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata(), CALL)
+        group = consumer.consumer_group_metadata()
+        _in_time(lambda: producer.send_offsets_to_transaction(offsets, group, CALL))
         end = draw_end(dice)
         if end != "commit":
             producer.flush(CALL)
