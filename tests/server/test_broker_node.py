@@ -86,6 +86,16 @@ def test_the_quorum_is_the_node_at_the_end_of_its_metadata_log(broker: Broker):
     assert other["error_code"] == orders["error_code"] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
+@pytest.mark.parametrize("version", [0, 1])
+def test_the_quorum_without_ids_of_directories(broker: Broker, version: int):
+    requested = [{"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}]
+    with BrokerClient(broker) as client:
+        answer = client.ask(QUORUM, version, {"topics": requested})
+    ((metadata,),) = (one["partitions"] for one in answer["topics"])
+    assert (answer["error_code"], metadata["error_code"], metadata["leader_id"]) == (0, 0, 1)
+    assert [one["replica_id"] for one in metadata["current_voters"]] == [1]
+
+
 def test_no_election_is_needed(broker: Broker):
     broker.store.create_topic("orders", 2)
     topics = [{"topic": "orders", "partitions": [1, 2, -1]}, {"topic": "nothing", "partitions": [0]}]

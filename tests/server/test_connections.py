@@ -126,7 +126,7 @@ def test_an_unknown_version_of_api_versions_is_answered(server: LogServer):
         answer = client.answer(API_VERSIONS, 0)
         assert answer["error_code"] == ErrorCode.UNSUPPORTED_VERSION
         keys = {one["api_key"] for one in answer["api_keys"]}
-        assert keys == {*range(4), *range(8, 17), 18, 23, 42, 47, 60, 61, 65, 66}
+        assert keys == {*range(4), *range(8, 17), 18, 23, 42, 47, 60, 61, 65, 66, 75}
         assert len(client.ask(METADATA, 1, {"topics": None})["topics"]) == 3  # the connection goes on
 
 

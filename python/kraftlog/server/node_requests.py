@@ -21,6 +21,7 @@ from kraftlog.topics import CLUSTER_METADATA, TopicPartition
 DESCRIBE_ACLS, DESCRIBE_LOG_DIRS, ELECT_LEADERS, LIST_REASSIGNMENTS = 29, 35, 43, 46
 DESCRIBE_QUOTAS, DESCRIBE_SCRAM_CREDENTIALS, DESCRIBE_QUORUM = 48, 50, 55
 _PREFERRED, _UNCLEAN = 0, 1  # types of elections
+_WITH_DIRECTORIES = 2  # first version of DescribeQuorum with the ids of directories, and with nodes (KIP-853)
 
 
 class NodeRequests:
@@ -92,27 +93,30 @@ class NodeRequests:
         topics = []
         for topic in request.values["topics"]:
             name = topic["topic_name"]
-            partitions = [await self._quorum(name, one["partition_index"]) for one in topic["partitions"]]
+            numbers = [one["partition_index"] for one in topic["partitions"]]
+            partitions = [await self._quorum(name, number, request.version) for number in numbers]
             topics.append({"topic_name": name, "partitions": partitions})
-        return {"topics": topics, "nodes": [{"node_id": self._node.node_id, "listeners": []}]}
+        nodes = [{"node_id": self._node.node_id, "listeners": []}]
+        return {"topics": topics} | ({"nodes": nodes} if request.version >= _WITH_DIRECTORIES else {})
 
-    async def _quorum(self, topic: str, number: int) -> dict[str, Any]:
-        outcome = await asyncio.to_thread(Outcome.of, lambda: self._metadata_log(topic, number))
+    async def _quorum(self, topic: str, number: int, version: int) -> dict[str, Any]:
+        outcome = await asyncio.to_thread(Outcome.of, lambda: self._metadata_log(topic, number, version))
         unknown = {"leader_id": -1, "leader_epoch": -1, "high_watermark": -1}
         return {"partition_index": number} | unknown | fields_of(outcome)
 
-    def _metadata_log(self, topic: str, number: int) -> dict[str, Any]:
+    def _metadata_log(self, topic: str, number: int, version: int) -> dict[str, Any]:
         if (topic, number) != (CLUSTER_METADATA, 0):
             raise UnknownTopicOrPartitionError(f"{topic}-{number} has no quorum; {CLUSTER_METADATA}-0 has one")
         cluster, now = self._store.parts.cluster, self._store.parts.clock()
         end = cluster.log_end()
-        voter = {
+        voter: dict[str, Any] = {
             "replica_id": cluster.node_id,
-            "replica_directory_id": uuid_bytes(cluster.directory_id),
             "log_end_offset": end.end_offset,
             "last_fetch_timestamp": now,  # of the leader itself: now, as in LeaderState.describeReplicaState
             "last_caught_up_timestamp": now,
         }
+        if version >= _WITH_DIRECTORIES:
+            voter["replica_directory_id"] = uuid_bytes(cluster.directory_id)
         return {
             "leader_id": cluster.node_id,
             "leader_epoch": end.last_epoch,
