@@ -183,7 +183,9 @@ def test_groups_of_both_protocols(java: Jvm, tmp_path: Path):
         ]
         for protocol in PROTOCOLS:
             assert ran[f"{protocol} read"].output.splitlines()[-1].split(", ")[4] == "200"
-            described = {("orders", int(row[2])): int(row[3]) for row in rows(ran[f"{protocol} offsets"])}
+            # a member commits nothing for a partition where it does not know its position yet
+            shown = [row for row in rows(ran[f"{protocol} offsets"]) if row[3] != "-"]
+            described = {("orders", int(row[2])): int(row[3]) for row in shown}
             assert described == {key: one.offset for key, one in offsets[protocol].items()}
             named = {line.split()[1]: line for line in ran[f"{protocol} members"].output.splitlines()[2:]}
             assert {row[6] for row in rows(ran[f"{protocol} offsets"])} == named.keys()
