@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from kraftlog.query.lazy_frame import scan
     from kraftlog.server.broker import Broker
     from kraftlog.server.log_server import LogServer
+    from kraftlog.server.tls import Tls
+    from kraftlog.server.users import Users
     from kraftlog.stream import Stream
     from kraftlog.tables.follow import follow
     from kraftlog.tables.log import Log
@@ -87,7 +89,9 @@ __all__ = [
     "Report",
     "Repository",
     "Stream",
+    "Tls",
     "UnsupportedCompressionTypeError",
+    "Users",
     "batches",
     "crc32c",
     "decode",
@@ -143,7 +147,9 @@ _MODULES = {
     "Report": "kraftlog.log_report.report",
     "Repository": "kraftlog.backup.repository",
     "Stream": "kraftlog.stream",
+    "Tls": "kraftlog.server.tls",
     "UnsupportedCompressionTypeError": "kraftlog.errors",
+    "Users": "kraftlog.server.users",
     "batches": "kraftlog.codec.batches",
     "crc32c": "kraftlog._native.checksum",
     "decode": "kraftlog.codec.decode",

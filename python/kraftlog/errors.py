@@ -177,6 +177,7 @@ KAFKA_ERRORS = {
     "INVALID_TRANSACTION_TIMEOUT": KafkaError(50),
     "TRANSACTION_COORDINATOR_FENCED": KafkaError(52),
     "KAFKA_STORAGE_ERROR": KafkaError(56, is_retriable=True),
+    "SASL_AUTHENTICATION_FAILED": KafkaError(58),
     "FENCED_LEADER_EPOCH": KafkaError(74, is_retriable=True),
     "UNKNOWN_LEADER_EPOCH": KafkaError(75, is_retriable=True),
     "UNSUPPORTED_COMPRESSION_TYPE": KafkaError(76),

@@ -12,6 +12,7 @@ import pytest
 
 import kraftlog
 from broker_process import LIMIT, BrokerProcess
+from certificates import certificates
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -50,3 +51,45 @@ def test_a_directory_that_another_broker_has(tmp_path: Path):
     assert done.returncode != 0
     assert "held by a broker or another writer" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_tls_and_users(tmp_path: Path):
+    files = certificates(tmp_path / "files")
+    users = tmp_path / "users.json"
+    users.write_text('{"alice": "secret"}')
+    words = ("--ssl-certificate", files.server, "--ssl-key", files.server_key, "--ssl-client-ca", files.authority)
+    with BrokerProcess(tmp_path / "log", *map(str, words), "--users", str(users)) as broker:
+        producer = confluent_kafka.Producer(
+            {
+                "bootstrap.servers": broker.bootstrap_servers,
+                "security.protocol": "SASL_SSL",
+                "sasl.mechanism": "SCRAM-SHA-256",
+                "sasl.username": "alice",
+                "sasl.password": "secret",
+                "ssl.ca.location": str(files.authority),
+                "ssl.certificate.location": str(files.client),
+                "ssl.key.location": str(files.client_key),
+            }
+        )
+        producer.produce("orders", b"one")
+        assert producer.flush(LIMIT) == 0
+        assert broker.close()[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--ssl-key", "users.json"), "--ssl-key and --ssl-client-ca need --ssl-certificate"),
+        (("--ssl-certificate", "users.json"), "expected a certificate and its private key"),
+        (("--users", "users.json"), "users.json: expected a JSON object of users and their passwords"),
+        (("--users", "missing.json"), "'missing.json' does not exist"),
+    ],
+)
+def test_files_of_tls_and_users_that_cannot_be_used(tmp_path: Path, words: tuple[str, ...], message: str):
+    (tmp_path / "users.json").write_text("[]")
+    command = [sys.executable, "-m", "kraftlog", "broker", "log", "--port", "0", *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, cwd=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "log").exists()

@@ -8,14 +8,15 @@ from typing import get_args
 
 import click
 
-from kraftlog.cli.server_process import EndSignal, address_options
+from kraftlog.cli.server_process import EndSignal, listener_options
 from kraftlog.server.broker import Broker
+from kraftlog.server.options import ServerArguments
 from kraftlog.write.log_options import Fsync
 
 
 @click.command("broker")
 @click.argument("path", type=click.Path(file_okay=False, path_type=Path))
-@address_options
+@listener_options
 @click.option(
     "--auto-create-partitions",
     type=click.IntRange(0),
@@ -33,9 +34,7 @@ from kraftlog.write.log_options import Fsync
 )
 def command(
     path: Path,
-    host: str,
-    port: int,
-    advertised_host: str | None,
+    listener: ServerArguments,
     ready_file: Path | None,
     auto_create_partitions: int,
     fsync: Fsync,
@@ -43,10 +42,10 @@ def command(
     """Be one broker over a log directory, for tests and edges: clients produce, consume, commit and administrate.
 
     PATH is created if it is missing; it may be the directory of a KRaft cluster of one node that is stopped. Kafka can
-    open it afterwards. Idempotent and transactional producers, both isolation levels, consumer groups of the classic
-    protocol, topics and their configs work as with Kafka. There are no replicas; connections are neither encrypted nor
-    authenticated, and accepted from this host only, unless --host is another address. Ctrl-C and SIGTERM close it in
-    order.
+    open it afterwards. Idempotent and transactional producers, both isolation levels, groups of the classic and the
+    newer protocol, topics and their configs work as with Kafka. There are no replicas. Connections are encrypted with
+    --ssl-certificate and authenticated with --users, and accepted from this host only, unless --host is another
+    address. Ctrl-C and SIGTERM close it in order.
 
     \b
     Example:
@@ -57,9 +56,7 @@ def command(
         path,
         auto_create_partitions=auto_create_partitions,
         fsync=fsync,
-        host=host,
-        port=port,
-        advertised_host=advertised_host,
+        **listener,
     ) as broker:
         print(f"topics: {len(broker.store.topics)}", file=sys.stderr)
         ended.wait(broker.bootstrap_servers, ready_file)

@@ -12,10 +12,11 @@ from kraftlog.cli import options
 from kraftlog.cli.metadata_options import Moment
 from kraftlog.cli.redact import redaction_of, redacts
 from kraftlog.cli.report import report_faults
-from kraftlog.cli.server_process import EndSignal, address_options
+from kraftlog.cli.server_process import EndSignal, listener_options
 from kraftlog.layout.discover import LogPaths
 from kraftlog.server.as_of import AsOf
 from kraftlog.server.log_server import LogServer
+from kraftlog.server.options import ServerArguments
 from kraftlog.tables.open_log import open as open_log
 from kraftlog.transactions.cut import Side
 
@@ -42,7 +43,7 @@ class AsOfOption(click.ParamType["AsOf"]):
     " at-or-before:TIME, at-or-after:TIME. Groups then have the offsets that they had committed.",
 )
 @redacts
-@address_options
+@listener_options
 @click.option(
     "--group-offsets",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -55,9 +56,7 @@ def command(
     as_of: AsOf | None,
     rules: tuple[str, ...],
     key_file: Path | None,
-    host: str,
-    port: int,
-    advertised_host: str | None,
+    listener: ServerArguments,
     group_offsets: Path | None,
     leave_out_damaged: bool,
     ready_file: Path | None,
@@ -67,8 +66,8 @@ def command(
     kcat, a consumer in any language, Kafka Connect or Flink read it as they read a broker, at both isolation levels,
     by offset and by time, with consumer groups. Nothing is written to the log; producers are refused. It is served as
     it was when the command started, or with --as-of as it was at an earlier moment. With --redact every batch is
-    rewritten, and one that cannot be decoded is damaged. Connections are neither encrypted nor authenticated, and
-    accepted from this host only, unless --host is another address.
+    rewritten, and one that cannot be decoded is damaged. Connections are encrypted with --ssl-certificate and
+    authenticated with --users, and accepted from this host only, unless --host is another address.
 
     \b
     Examples:
@@ -83,9 +82,7 @@ def command(
         redaction=redaction_of(rules, key_file),
         group_offsets=group_offsets,
         leave_out_damaged=leave_out_damaged,
-        host=host,
-        port=port,
-        advertised_host=advertised_host,
+        **listener,
     ) as server:
         notes = server.notes
         for note in notes:

@@ -4,23 +4,64 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from threading import Event
 from types import FrameType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from kraftlog.disk.durable import write_file
-from kraftlog.server.options import LOOPBACK
+from kraftlog.server.options import LOOPBACK, ServerArguments
+from kraftlog.server.tls import Tls
+from kraftlog.server.users import Users
 
 Command = TypeVar("Command", bound=Callable[..., None])
 _PORT = 9092
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-def address_options(command: Command) -> Command:
-    """Add the options that say where a server listens and how others learn it."""
+def listener_options(command: Command) -> Command:
+    """Add the options that say where a server listens, how others learn it, and whom it lets in.
+
+    The command gets ``listener``, the arguments of a server, and ``ready_file``.
+    """
+
+    @wraps(command)
+    def with_listener(
+        host: str,
+        port: int,
+        advertised_host: str | None,
+        ssl_certificate: Path | None,
+        ssl_key: Path | None,
+        ssl_client_ca: Path | None,
+        users: Path | None,
+        **others: Any,
+    ) -> None:
+        if ssl_certificate is None and (ssl_key or ssl_client_ca):
+            raise click.UsageError("--ssl-key and --ssl-client-ca need --ssl-certificate")
+        listener: ServerArguments = {"host": host, "port": port, "advertised_host": advertised_host}
+        if ssl_certificate is not None:
+            listener["tls"] = Tls(ssl_certificate, ssl_key, ssl_client_ca)
+        if users is not None:
+            listener["users"] = Users.read(users)
+        command(listener=listener, **others)
+
+    wrapped: Any = with_listener
     for option in (
+        click.option(
+            "--users",
+            type=_FILE,
+            help="JSON object of users and passwords: clients log in by SASL, with PLAIN, SCRAM-SHA-256 or -512.",
+        ),
+        click.option(
+            "--ssl-client-ca", type=_FILE, help="PEM file: only clients with a certificate of these authorities."
+        ),
+        click.option("--ssl-key", type=_FILE, help="PEM file with the key, if it is not in that of the certificate."),
+        click.option(
+            "--ssl-certificate", type=_FILE, help="PEM file with the certificate chain: TLS for all connections."
+        ),
         click.option(
             "--ready-file",
             type=click.Path(dir_okay=False, path_type=Path),
@@ -32,8 +73,9 @@ def address_options(command: Command) -> Command:
         ),
         click.option("--host", default=LOOPBACK, show_default=True, help="Address to listen at."),
     ):
-        command = option(command)
-    return command
+        wrapped = option(wrapped)
+    found: Command = wrapped
+    return found
 
 
 class EndSignal:

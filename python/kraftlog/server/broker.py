@@ -38,9 +38,9 @@ _FEATURES = ("metadata.version", "transaction.version", _GROUP_VERSION)  # those
 class Broker:
     """One node that Kafka's clients produce to and consume from, until it is closed.
 
-    It is for tests, reading and edges: it has no replicas, no authentication and no encryption. Its log directory is
-    that of a ``LogStore``: Kafka, and all tools of this package, can open it afterwards. Requests are answered in a
-    thread of its own.
+    It is for tests, reading and edges: it has no replicas, and every user may do everything. Its log directory is that
+    of a ``LogStore``: Kafka, and all tools of this package, can open it afterwards. Requests are answered in a thread
+    of its own.
 
     Parameters
     ----------

@@ -6,6 +6,9 @@ import socket
 from dataclasses import dataclass
 from typing import TypedDict
 
+from kraftlog.server.tls import Tls
+from kraftlog.server.users import Users
+
 LOOPBACK = "127.0.0.1"
 _BACKLOG = 128
 _EVERY_INTERFACE = ("0.0.0.0", "::", "")
@@ -32,6 +35,10 @@ class ServerOptions:
         it, connections wait with what they send.
     max_connections : int
         Others are closed.
+    tls : Tls or None
+        Encryption of all connections; by default there is none.
+    users : Users or None
+        Who has to log in by SASL: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; by default nobody.
     max_idle_ms : int
         Time after which a connection without a complete request is closed (``connections.max.idle.ms``).
     """
@@ -39,6 +46,8 @@ class ServerOptions:
     host: str = LOOPBACK
     port: int = 0
     advertised_host: str | None = None
+    tls: Tls | None = None
+    users: Users | None = None
     max_request_bytes: int = 1 << 20
     max_response_bytes: int = 16 << 20
     max_queued_bytes: int = 256 << 20
@@ -66,9 +75,13 @@ class ServerOptions:
         Raises
         ------
         OSError
-            When the address is in use, or is not one of this host.
+            When the address is in use, or is not one of this host, or a file of TLS cannot be read.
+        ValueError
+            When the certificate cannot be used, or there is no host that clients can connect to.
         """
         _ = self.client_host
+        if self.tls is not None:
+            self.tls.context()  # what is wrong with it is said before anything is opened
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
         return socket.create_server((self.host, self.port), family=family, backlog=_BACKLOG)
 
@@ -79,6 +92,8 @@ class ServerArguments(TypedDict, total=False):
     host: str
     port: int
     advertised_host: str | None
+    tls: Tls | None
+    users: Users | None
     max_request_bytes: int
     max_response_bytes: int
     max_queued_bytes: int

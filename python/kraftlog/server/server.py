@@ -13,6 +13,7 @@ from kraftlog.messages.one_message import Pieces
 from kraftlog.protocol.api import apis
 from kraftlog.protocol.error_code import ErrorCode
 from kraftlog.protocol.request import API_VERSIONS, UNKNOWN_VERSION, Request, UnsupportedRequestError
+from kraftlog.server.authentication import SASL_AUTHENTICATE, SASL_HANDSHAKE, Authentication, AuthenticationFailedError
 from kraftlog.server.connection import SHARED_BYTES, Connection
 from kraftlog.server.error_response import error_response, has_error
 from kraftlog.server.options import ServerOptions
@@ -31,6 +32,9 @@ _log = logging.getLogger("kraftlog.server")
 _NO_FEATURES: Mapping[str, int] = {}
 _FEATURES_FROM_ZERO = 4  # first version of ApiVersions whose clients accept a feature that may be off (KIP-584)
 _LEAST_LEVELS = {"metadata.version": 7}  # 3.3-IV3, the first one of Kafka 4
+_HANDSHAKE_SECONDS = 10.0  # of TLS, and of SASL for the next token
+_MOST_TOKEN_BYTES = 1 << 19  # sasl.server.max.receive.size
+_FAILURE_SECONDS = 0.1  # connection.failed.authentication.delay.ms, which slows down who guesses
 _FEATURES_EPOCH = 0  # they do not change while a server runs
 
 
@@ -59,7 +63,9 @@ class Server:
         features: Mapping[str, int] = _NO_FEATURES,
     ) -> None:
         self._features = features
-        self._handlers = {API_VERSIONS: self._api_versions, **handlers}
+        self._handlers: dict[int, Handler] = {API_VERSIONS: self._api_versions, **handlers}
+        if options.users is not None:
+            self._handlers |= dict.fromkeys((SASL_HANDSHAKE, SASL_AUTHENTICATE), _authenticated_already)
         self._options = options
         self._listening = listening
         self._connections: set[asyncio.Task[None]] = set()
@@ -71,7 +77,10 @@ class Server:
         shared = memoryview(bytearray(SHARED_BYTES))
         received = ReceivedBytes(self._options.max_queued_bytes)
         self._server = await asyncio.get_running_loop().create_server(
-            lambda: Connection(self._connected, shared, received), sock=self._listening
+            lambda: Connection(self._connected, shared, received),
+            sock=self._listening,
+            ssl=None if self._options.tls is None else self._options.tls.context(),
+            ssl_handshake_timeout=None if self._options.tls is None else _HANDSHAKE_SECONDS,
         )
 
     async def close(self) -> None:
@@ -94,17 +103,43 @@ class Server:
             return
         self._connections.add(task)
         try:
+            if self._options.users is not None:
+                await self._authenticate(connection, Authentication(self._options.users))
             while True:
                 await self._answer_one(connection)
         except (ConnectionError, TimeoutError, asyncio.CancelledError):
             pass  # the client is gone, or idle, or the server is closed
-        except (InvalidRecordError, UnsupportedRequestError, ConnectionEndedError) as error:
+        except (InvalidRecordError, UnsupportedRequestError, ConnectionEndedError, AuthenticationFailedError) as error:
             _log.warning("a connection is closed: %s", error)
         except Exception:  # the client learns of it by the end of the connection, and does not wait
             _log.exception("a connection is closed")
         finally:
             self._connections.discard(task)
             connection.abort()
+
+    async def _authenticate(self, connection: Connection, authentication: Authentication) -> None:
+        """Answer nothing but versions until the client is a user.
+
+        Raises
+        ------
+        AuthenticationFailedError
+            When it is none.
+        """
+        handlers = {API_VERSIONS: self._api_versions, **authentication.handlers}
+        while not authentication.is_complete:
+            async with asyncio.timeout(_HANDSHAKE_SECONDS):
+                frame = await connection.frame(_MOST_TOKEN_BYTES)
+            if authentication.takes_raw_tokens:
+                token = authentication.token(frame)
+                response: Pieces | None = [len(token).to_bytes(4, "big"), token]
+            else:
+                response = await _answer(handlers, frame, connection.client_host)
+            if authentication.failure is not None:
+                await asyncio.sleep(_FAILURE_SECONDS)
+            async with asyncio.timeout(_HANDSHAKE_SECONDS):
+                await connection.send(response or [])
+            if authentication.failure is not None:
+                raise AuthenticationFailedError(authentication.failure)
 
     async def _answer_one(self, connection: Connection) -> None:
         async with asyncio.timeout(self._options.max_idle_ms / 1000):
@@ -129,11 +164,7 @@ class Server:
         InvalidRecordError, UnsupportedRequestError, ConnectionEndedError
             When the only answer is the end of the connection.
         """
-        request = Request.parse(frame, client_host)
-        handler = self._handlers.get(request.api.key)
-        if handler is None:
-            raise UnsupportedRequestError(f"{request.api.name} is not supported")
-        return await _response(handler, request)
+        return await _answer(self._handlers, frame, client_host)
 
     async def _api_versions(self, request: Request) -> Mapping[str, Any]:
         known = [one for key, one in sorted(apis().items()) if key in self._handlers]
@@ -158,6 +189,19 @@ class Server:
                     for name, level in levels
                 ]
         return fields
+
+
+async def _answer(handlers: Mapping[int, Handler], frame: Buffer, client_host: str) -> Pieces | None:
+    request = Request.parse(frame, client_host)
+    handler = handlers.get(request.api.key)
+    if handler is None:
+        raise UnsupportedRequestError(f"{request.api.name} is not supported, or not before SASL has authenticated")
+    return await _response(handler, request)
+
+
+async def _authenticated_already(request: Request) -> Mapping[str, Any]:
+    """Answer requests of SASL behind its end; a session has no lifetime after which it would begin again."""
+    return error_response(request, ErrorCode.ILLEGAL_SASL_STATE)
 
 
 async def _response(handler: Handler, request: Request) -> Pieces | None:
