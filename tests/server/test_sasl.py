@@ -10,11 +10,11 @@ from pathlib import Path
 import aiokafka
 import pytest
 from broker_client import BrokerClient
-from certificates import certificates
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from test_connections import API_VERSIONS, LIMIT, METADATA
 
 import kraftlog
+from certificates import certificates
 from kraftlog.protocol.error_code import ErrorCode
 from kraftlog.server.tls import Tls
 from kraftlog.server.users import MECHANISMS, Users

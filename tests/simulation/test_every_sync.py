@@ -48,6 +48,10 @@ NOTICED = {
     f"{COORDINATOR}.end: self._log_of(state.transactional_id).sync()": "CompactWorkload",
     f"{COORDINATOR}._settle: self._sync(sorted(entry.marked, key=lambda partition: partition.key))": "StoreWorkload(2)",
     f"{COORDINATOR}._settle: self._log_of(completed.transactional_id).sync()": "CompactWorkload",
+    "server/produce_requests.py ProduceRequests._written: partition.sync()": "BrokerWorkload(2)",
+    "server/transaction_requests.py TransactionRequests._write_offsets: self._store.parts.partition_of(key).sync()": (
+        "BrokerWorkload(2)"
+    ),
     "write/active_segment.py ActiveSegment.open: disk().sync_folder(self._folder)": "PartitionWorkload(commit)",
     "write/metadata_writer.py MetadataLogWriter.__init__: disk().make_folder(self._folder)": "MetadataWorkload(commit)",
     "write/older_segments.py delete_segments_before: disk().sync_folder(folder)": "SinkWorkload(overwrite)",
@@ -76,6 +80,8 @@ NOT_NOTICED = {
     "log_store/store.py LogStore.__init__: disk().make_folder(self.path)": "the metadata log makes it durable as well",
     "log_store/partition_folders.py make_partition_folder: disk().make_folder(folder)": "the recovery point of a new"
     " partition, which is written before its first record, makes it durable as well",
+    f"{COORDINATOR}.add_partitions: self._log_of(state.transactional_id).sync()": "seen in one of 3,320 schedules of"
+    " BrokerWorkload; tests/server/test_restarts.py notices it",
     "write/replaced_segments.py _take_over: disk().sync_folder(folder) (2)": "where the rename is lost, the swap file"
     " is there, and what opens the log takes it over once more",
 }
