@@ -205,10 +205,11 @@ def test_tokens_without_a_header(broker: kraftlog.Broker, password: bytes, is_us
             assert client.is_closed()
 
 
-def test_a_token_that_is_too_large_is_not_received(broker: kraftlog.Broker):
+def test_a_token_that_is_too_large_is_not_received(broker: kraftlog.Broker, caplog: pytest.LogCaptureFixture):
     with BrokerClient(broker) as client:
         client.send(struct.pack(">i", (1 << 19) + 1))
         assert client.is_closed()
+    assert "a request of 524289 bytes, of at most 524288" in caplog.text
 
 
 @pytest.mark.parametrize(
