@@ -82,7 +82,7 @@ def test_a_list_of_several_row_groups_is_read_as_it_was_written(monkeypatch: pyt
 
 
 def test_sizes_at_a_cut(tmp_path: Path):
-    """The segments end at 20, 40 and 60; those of an older cut, and snapshots, are counted anew."""
+    """The segments end at 20, 40 and 60; those of an older cut, and snapshots, are counted again."""
     log = GrowingPartition(tmp_path / "log")
     batches = [log.segment.stat().st_size]
     for number in range(6):

@@ -222,9 +222,10 @@ def test_a_log_without_index_files_that_no_cleaner_has_read(tmp_path: Path) -> N
     assert faults_of(tmp_path / "other") == []
 
 
-def test_a_crash_between_a_cleaning_and_its_checkpoint(tmp_path: Path) -> None:
-    """The cleaner had replaced the file, and not yet written that it was there."""
-    folder = write(tmp_path / "log", cleaned=0, recovery_point=30)
+@pytest.mark.parametrize("recovery_point", [30, None])
+def test_a_crash_between_a_cleaning_and_its_checkpoint(tmp_path: Path, recovery_point: int | None) -> None:
+    """The cleaner had replaced the file, and not yet written that it was there; a clean shutdown later does not."""
+    folder = write(tmp_path / "log", cleaned=0, recovery_point=recovery_point)
     truncate(folder, 0)
     for kind in ("index", "timeindex"):
         (folder / f"{SECOND}.{kind}").write_bytes(b"")

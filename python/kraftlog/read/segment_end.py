@@ -2,8 +2,9 @@
 
 Part of a batch shows that its file was truncated. If the file ends with a whole batch, or is empty, a cleaner may have
 removed the batches up to the next segment. They were not removed if an index file has entries for them, as a cleaner
-writes new index files, or if no cleaner has been there. A cleaner replaces files before it notes how far it has come:
-its checkpoint only proves that after a clean shutdown.
+writes new index files, or if no cleaner has been there. A cleaner replaces files before it notes how far it came; one
+that was killed between leaves an older checkpoint for good, and empty index files. So the checkpoint only proves that
+after a clean shutdown, where there are no index files.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 from kraftlog.codec.headers import NO_TIMESTAMP
 from kraftlog.codec.options import ReadOptions
 from kraftlog.disk.disk import ReadableFile
+from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import Fault
 from kraftlog.layout.index_files import PREALLOCATED, read_index
 from kraftlog.layout.names import LARGEST_OFFSET
@@ -110,7 +112,8 @@ def evidence_of_batches(segment: Segment, first_offset: int, end_offset: int, *,
     """Return what shows that a segment had batches with some offsets; None if nothing does.
 
     After the recovery point, index files of a log that was cleaned may be older than the cleaning. Without the
-    cleaner's checkpoint, and before it is written, an empty file may be what a cleaner left.
+    cleaner's checkpoint, before it is written, and beside index files without entries, an empty file may be what a
+    cleaner left.
     """
     cleaner_offset = None if segment.is_swap else _cleaner_offset(segment)
     is_cleaned = segment.is_swap or (cleaner_offset is not None and cleaner_offset >= end_offset)
@@ -119,11 +122,13 @@ def evidence_of_batches(segment: Segment, first_offset: int, end_offset: int, *,
         if entries:
             return ", and ".join(entries)
     was_clean = segment.settled_offset == LARGEST_OFFSET
-    return (
-        "no cleaner has been there"
-        if is_empty and was_clean and cleaner_offset is not None and not is_cleaned
-        else None
-    )
+    has_index = any(kind in _files_beside(segment) for kind in PREALLOCATED)
+    is_untouched = is_empty and was_clean and not has_index and cleaner_offset is not None and not is_cleaned
+    return "no cleaner has been there" if is_untouched else None
+
+
+def _files_beside(segment: Segment) -> dict[str, LogPath]:
+    return {**segment.beside, **dict(segment.stored)}
 
 
 def _cleaner_offset(segment: Segment) -> int | None:
@@ -133,7 +138,7 @@ def _cleaner_offset(segment: Segment) -> int | None:
 
 def _last_entries(segment: Segment, first_offset: int, end_offset: int) -> Iterator[str]:
     """Return the last entry of each index file for batches with some offsets."""
-    files, base_offset = {**segment.beside, **dict(segment.stored)}, segment.file_base_offset
+    files, base_offset = _files_beside(segment), segment.file_base_offset
     for kind in PREALLOCATED:
         path = files.get(kind)
         if path is None or base_offset is None:
