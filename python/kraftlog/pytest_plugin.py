@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,11 +15,17 @@ _LONGEST_NAME = 100
 
 
 @pytest.fixture
-def kafka_broker() -> Iterator[Broker]:
+def kafka_broker_options() -> dict[str, Any]:
+    """Return no options of ``kafka_broker``; a fixture of this name among the tests returns those that they need."""
+    return {}
+
+
+@pytest.fixture
+def kafka_broker(kafka_broker_options: dict[str, Any]) -> Iterator[Broker]:
     """Return a broker of the test's own, in a temporary directory: see ``kraftlog.Broker``."""
     from kraftlog.server.broker import Broker
 
-    with Broker() as broker:
+    with Broker(**kafka_broker_options) as broker:
         yield broker
 
 

@@ -80,7 +80,7 @@ def test_tls_and_users(tmp_path: Path):
     ("words", "message"),
     [
         (("--ssl-key", "users.json"), "--ssl-key and --ssl-client-ca need --ssl-certificate"),
-        (("--ssl-certificate", "users.json"), "expected a certificate and its private key"),
+        (("--ssl-certificate", "users.json"), "users.json: expected a certificate in PEM, found none"),
         (("--users", "users.json"), "users.json: expected a JSON object of users and their passwords"),
         (("--users", "missing.json"), "'missing.json' does not exist"),
     ],

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import kraftlog
+from certificates import certificates
 from kraftlog.codec.cursor import uvarint
 from kraftlog.errors import InvalidRecordError
 from kraftlog.messages.one_message import MOST_ELEMENTS, decode_message, encoded
@@ -23,6 +24,9 @@ from kraftlog.protocol.api import apis
 from kraftlog.protocol.error_code import ErrorCode
 from kraftlog.protocol.request import Request
 from kraftlog.server.log_server import LogServer
+from kraftlog.server.options import ServerArguments
+from kraftlog.server.tls import Tls
+from kraftlog.server.users import Users
 
 LOG = Path(__file__).parents[1] / "golden" / "transactions" / "log"
 LIMIT = 30
@@ -349,6 +353,39 @@ def test_addresses():
         LogServer(LOG, host="0.0.0.0")
     with LogServer(LOG, host="0.0.0.0", advertised_host="localhost") as server:
         assert server.bootstrap_servers.startswith("localhost:")
+
+
+@pytest.mark.parametrize(
+    ("has_tls", "has_users", "has_authorities", "lack"),
+    [
+        (False, False, False, "neither encrypted nor authenticated"),
+        (False, True, False, "not encrypted"),
+        (True, False, False, "not authenticated"),
+        (True, True, False, None),
+        (True, False, True, None),
+    ],
+)
+def test_a_warning_of_what_other_hosts_can_do(
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    has_tls: bool,
+    has_users: bool,
+    has_authorities: bool,
+    lack: str | None,
+):
+    files = certificates(tmp_path / "files")
+    options: ServerArguments = {"users": Users({"alice": "secret"}) if has_users else None}
+    if has_tls:
+        options["tls"] = Tls(files.server, files.server_key, files.authority if has_authorities else None)
+    for host in ("127.0.0.1", "::1", "localhost"):
+        with LogServer(LOG, host=host, **options):
+            assert caplog.messages == []
+    for host in ("0.0.0.0", "::"):
+        with LogServer(LOG, host=host, advertised_host="localhost", **options):
+            pass
+        expected = [] if lack is None else [f"{host}: other hosts can connect, and connections are {lack}"]
+        assert caplog.messages == expected
+        caplog.clear()
 
 
 def test_a_log_that_is_given_open_and_topics():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import socket
+import ssl
 import struct
 import threading
 import time
@@ -27,12 +28,16 @@ SIZES = (1, 3, SHARED_BYTES - 4, SHARED_BYTES, SHARED_BYTES + 1, MIB - 1, MIB, M
 
 
 @contextmanager
-def served(run: Callable[[Connection], Coroutine[Any, Any, None]], most: int = MOST) -> Iterator[socket.socket]:
-    """Serve with a coroutine in a thread; yield a client."""
+def served(
+    run: Callable[[Connection], Coroutine[Any, Any, None]], most: int = MOST, ssl_context: ssl.SSLContext | None = None
+) -> Iterator[socket.socket]:
+    """Serve with a coroutine in a thread; yield a client, which has not begun TLS."""
     loop = asyncio.new_event_loop()
     shared = memoryview(bytearray(SHARED_BYTES))
     received = ReceivedBytes(most)
-    server = loop.run_until_complete(loop.create_server(lambda: Connection(run, shared, received), "127.0.0.1", 0))
+    server = loop.run_until_complete(
+        loop.create_server(lambda: Connection(run, shared, received, ssl_context), "127.0.0.1", 0)
+    )
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
     try:

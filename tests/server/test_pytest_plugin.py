@@ -10,7 +10,9 @@ from pathlib import Path
 TESTS = """
 import sys
 
-from confluent_kafka import Producer
+import kraftlog
+import pytest
+from confluent_kafka import KafkaException, Producer
 
 
 def test_nothing_is_imported():
@@ -28,6 +30,21 @@ def test_a_record(kafka_broker, kafka_topic):
 
 def test_each_test_has_its_own(kafka_broker):
     assert kafka_broker.store.topics == {}
+
+
+class TestUsers:
+    @pytest.fixture
+    def kafka_broker_options(self):
+        return {"users": kraftlog.Users({"alice": "secret"})}
+
+    def test_a_record(self, kafka_broker, kafka_topic):
+        login = {"sasl.mechanism": "PLAIN", "sasl.username": "alice", "sasl.password": "secret"}
+        options = {"bootstrap.servers": kafka_broker.bootstrap_servers, "security.protocol": "SASL_PLAINTEXT"}
+        producer = Producer(options | login)
+        producer.produce(kafka_topic, b"one")
+        assert producer.flush(30) == 0
+        with pytest.raises(KafkaException):
+            Producer({"bootstrap.servers": kafka_broker.bootstrap_servers, "log_level": 0}).list_topics(timeout=1)
 """
 
 
@@ -49,7 +66,7 @@ def test_the_fixtures(tmp_path: Path):
     environment = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=120, env=environment)
     assert done.returncode == 0, done.stdout
-    assert "3 passed" in done.stdout
+    assert "4 passed" in done.stdout
 
 
 def test_pytest_finds_them():

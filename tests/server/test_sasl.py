@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import aiokafka
 import pytest
 from broker_client import BrokerClient
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka.admin import AdminClient, ConfigResource
 from test_connections import API_VERSIONS, LIMIT, METADATA
 
 import kraftlog
@@ -20,7 +22,8 @@ from kraftlog.server.tls import Tls
 from kraftlog.server.users import MECHANISMS, Users
 
 HANDSHAKE, AUTHENTICATE = 17, 36
-PASSWORDS = {"alice": "secret", "bob=,": "pass,word=é"}
+# the last two have letters that SASLprep would replace, remove or refuse; Kafka's clients and brokers do not
+PASSWORDS = {"alice": "secret", "bob=,": "pass,word=é", "ªⅨ": "pass\u00adwordⅨ", "ا1": "\u0007ا1"}  # noqa: RUF001
 QUIET = {"log_level": 0}
 
 
@@ -60,16 +63,17 @@ def test_librdkafka(broker: kraftlog.Broker, mechanism: str, name: str):
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_aiokafka(broker: kraftlog.Broker, mechanism: str):
+@pytest.mark.parametrize("name", ["alice", "ªⅨ"])
+def test_aiokafka(broker: kraftlog.Broker, mechanism: str, name: str):
     async def run() -> bytes | None:
         options = {
             "bootstrap_servers": broker.bootstrap_servers,
             "security_protocol": "SASL_PLAINTEXT",
             "sasl_mechanism": mechanism,
-            "sasl_plain_username": "alice",
-            "sasl_plain_password": PASSWORDS["alice"],
+            "sasl_plain_username": name,
+            "sasl_plain_password": PASSWORDS[name],
         }
-        topic = f"aio-{mechanism}"
+        topic = f"aio-{mechanism}-{len(name)}"
         async with aiokafka.AIOKafkaProducer(**options) as producer:
             await producer.send_and_wait(topic, b"one")
         async with aiokafka.AIOKafkaConsumer(topic, auto_offset_reset="earliest", **options) as consumer:
@@ -99,6 +103,21 @@ def test_with_tls(tmp_path: Path):
         producer = Producer(settings)
         producer.produce("orders", b"one")
         assert producer.flush(LIMIT) == 0
+
+
+@pytest.mark.parametrize("is_encrypted", [False, True])
+@pytest.mark.parametrize("has_users", [False, True])
+def test_the_node_says_how_clients_connect(tmp_path: Path, is_encrypted: bool, has_users: bool):
+    files = certificates(tmp_path / "files")
+    tls = Tls(files.server, files.server_key) if is_encrypted else None
+    protocol = ("SASL_" if has_users else "") + ("SSL" if is_encrypted else "PLAINTEXT")
+    with kraftlog.Broker(tls=tls, users=Users(PASSWORDS) if has_users else None) as broker:
+        settings = settings_of(broker, "SCRAM-SHA-256", "alice", PASSWORDS["alice"])
+        settings |= {"security.protocol": protocol, "ssl.ca.location": str(files.authority)}
+        node = ConfigResource(ConfigResource.Type.BROKER, "1")
+        admin = AdminClient(settings)
+        configs = admin.describe_configs([node])[node].result(LIMIT)
+        assert configs["advertised.listeners"].value == f"{protocol}://{broker.bootstrap_servers}"
 
 
 def log_in(client: BrokerClient, token: bytes, mechanism: str = "PLAIN") -> dict[str, object]:
@@ -184,6 +203,33 @@ def test_the_order_of_requests(broker: kraftlog.Broker):
         assert client.ask(METADATA, 12, {"topics": []})["brokers"]
 
 
+def test_what_is_not_answered_is_not_parsed(broker: kraftlog.Broker, caplog: pytest.LogCaptureFixture):
+    """Half a MiB of it can become many times as much memory."""
+    with BrokerClient(broker) as client:
+        client.send(struct.pack(">ihhih", 10, METADATA, 12, 1, -1))  # without the fields of any version
+        assert client.is_closed()
+    assert "Metadata is not supported, or not before SASL has authenticated" in caplog.text
+
+
+@pytest.mark.parametrize("is_user", [True, False])
+def test_a_client_that_does_not_authenticate_is_closed(is_user: bool):
+    """Also if it asks for versions again and again: it holds one of the connections."""
+
+    def ask_for(seconds: float) -> None:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            client.ask(API_VERSIONS, 0, {})
+            time.sleep(0.1)
+
+    with kraftlog.Broker(users=Users(PASSWORDS), max_idle_ms=2000) as broker, BrokerClient(broker) as client:
+        if is_user:
+            log_in(client, b"\0alice\0secret")
+            ask_for(2.5)
+        else:
+            with pytest.raises(ConnectionError):
+                ask_for(LIMIT)
+
+
 def test_an_unknown_mechanism(broker: kraftlog.Broker):
     with BrokerClient(broker) as client:
         answer = client.ask(HANDSHAKE, 1, {"mechanism": "GSSAPI"})
@@ -224,6 +270,7 @@ def test_a_token_that_is_too_large_is_not_received(broker: kraftlog.Broker, capl
         '{"": "a"}',
         '{"a": "1", "a": "2"}',
         '{"a": "\\u0000"}',
+        '{"a": "\\ud800"}',
     ],
 )
 def test_files_that_name_no_users(tmp_path: Path, text: str):

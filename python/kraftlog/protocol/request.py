@@ -22,6 +22,11 @@ _LENGTH_AND_ID = struct.Struct(">ii")
 _NO_TAGS = b"\0"
 
 
+def api_key(frame: Buffer) -> int:
+    """Return the API key of a frame without its length, also of one that is no request."""
+    return int.from_bytes(memoryview(frame)[:2], "big", signed=True)
+
+
 class UnsupportedRequestError(KraftlogError, kafka_error="UNSUPPORTED_VERSION"):
     """A request with an unknown key or version."""
 

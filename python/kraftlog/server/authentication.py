@@ -5,20 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kraftlog.errors import KraftlogError
 from kraftlog.protocol.error_code import ErrorCode
 from kraftlog.protocol.request import Request
-from kraftlog.server.users import MECHANISMS, PLAIN, Users
-from kraftlog.stream import optional_package
+from kraftlog.server.scram import ScramExchange
+from kraftlog.server.users import MECHANISMS, PLAIN, AuthenticationFailedError, Users
 from kraftlog.types import Buffer
 
 SASL_HANDSHAKE, SASL_AUTHENTICATE = 17, 36
 _RAW = 0  # version of a handshake behind which tokens are frames without a header
 _NO_PROOF = "Authentication failed during authentication due to invalid credentials with SASL mechanism"
-
-
-class AuthenticationFailedError(KraftlogError, kafka_error="SASL_AUTHENTICATION_FAILED"):
-    """A client that is not the user it says it is."""
 
 
 class Authentication:
@@ -41,7 +36,7 @@ class Authentication:
     def __init__(self, users: Users) -> None:
         self._users = users
         self._mechanism: str | None = None
-        self._scram: Any = None
+        self._scram: ScramExchange | None = None
         self.is_complete = False
         self.takes_raw_tokens = False
         self.failure: str | None = None
@@ -102,21 +97,10 @@ class Authentication:
 
     def _scram_token(self, token: str) -> bytes:
         """Take the first or the final message of a client (RFC 5802)."""
-        scramp = optional_package("scramp", "SCRAM", "'kraftlog[sasl]'")
-        answer: str
-        try:
-            if self._scram is None:
-                self._scram = self._users.scram_server(str(self._mechanism))
-                self._scram.set_client_first(token)
-                answer = self._scram.get_server_first()
-            else:
-                self._scram.set_client_final(token)
-                answer = self._scram.get_server_final()
-                self.is_complete = True
-        except KeyError as error:
-            raise AuthenticationFailedError(f"user {error}: unknown") from None
-        except scramp.ScramException as error:
-            raise AuthenticationFailedError(f"{self._mechanism}: {error}") from error
+        if self._scram is None:
+            self._scram = ScramExchange(str(self._mechanism), self._users)
+        answer = self._scram.answer(token)
+        self.is_complete = self._scram.is_complete
         return answer.encode()
 
 

@@ -112,7 +112,8 @@ class Broker:
             listening = opened.enter_context(self._options.listen())
             self.store = opened.enter_context(LogStore(self.path, fsync=self._fsync, continues_transactions=True))
             cluster = self.store.parts.cluster
-            self._node = Node(self._options.client_host, int(listening.getsockname()[1]), cluster.node_id)
+            port = int(listening.getsockname()[1])
+            self._node = Node(self._options.client_host, port, cluster.node_id, self._options.security_protocol)
             self._options = replace(self._options, port=self._node.port)  # for a restart
             self._thread = thread = ServerThread()
             log = LiveLog(self.store, thread.loop, auto_create_partitions=self._auto_create_partitions)

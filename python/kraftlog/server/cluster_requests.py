@@ -24,11 +24,12 @@ _NO_ELR: dict[str, Any] = {"eligible_leader_replicas": [], "last_known_elr": []}
 
 @dataclass(frozen=True)
 class Node:
-    """The node that clients connect to."""
+    """The node that clients connect to, and by which of Kafka's security protocols."""
 
     host: str
     port: int
     node_id: int = 1
+    security_protocol: str = "PLAINTEXT"
 
     @property
     def address(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, TypeAlias
 
@@ -15,6 +16,7 @@ Run: TypeAlias = Callable[["Connection"], Coroutine[Any, Any, None]]
 
 SHARED_BYTES = 1 << 16
 _LENGTH_BYTES = 4
+_TLS_HANDSHAKE = b"\x16\x03"  # type and version of its first record
 _MOST_WAITING = 1 << 16
 _FIRST_BYTES = 1 << 17  # of a frame; more is allocated as it arrives: a client may announce what it never sends
 _PIECE_BYTES = 1 << 18  # of a response: what the socket does not take of a piece is copied
@@ -34,12 +36,17 @@ class Connection(asyncio.BufferedProtocol):
         Memory for what arrives before the size of its frame is known; all connections of a loop can share it.
     received : ReceivedBytes
         The memory of large frames, which all connections of a loop share.
+    ssl_context : ssl.SSLContext, optional
+        ``encrypt`` begins TLS with it, before which nothing is received.
     """
 
-    def __init__(self, run: Run, shared: memoryview, received: ReceivedBytes) -> None:
+    def __init__(
+        self, run: Run, shared: memoryview, received: ReceivedBytes, ssl_context: ssl.SSLContext | None = None
+    ) -> None:
         self._run = run
         self._shared = shared
         self._received = received
+        self._ssl_context = ssl_context
         self._waiting = bytearray()  # what has arrived, from the length of the next frame on
         self._frame: bytearray | None = None  # a large one, while it arrives
         self._filled = self._room = self._size = 0
@@ -54,6 +61,8 @@ class Connection(asyncio.BufferedProtocol):
         """Begin to run."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
+        if self._ssl_context is not None:
+            transport.pause_reading()
         own_socket: socket.socket = transport.get_extra_info("socket")
         own_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         own_socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -100,7 +109,7 @@ class Connection(asyncio.BufferedProtocol):
         """Keep the connection open: the client may wait for responses. TLS does not allow this."""
         self._is_ended = True
         self._wake()
-        return self._transport.get_extra_info("sslcontext") is None
+        return self._ssl_context is None
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Let readers and writers fail."""
@@ -119,6 +128,34 @@ class Connection(asyncio.BufferedProtocol):
     def _wake(self) -> None:
         if self._arrival is not None and not self._arrival.done():
             self._arrival.set_result(None)
+
+    async def encrypt(self) -> None:
+        """Begin TLS; nothing without a context.
+
+        A server of asyncio would do so before it calls ``connection_made``, and not tell what failed.
+
+        Raises
+        ------
+        ssl.SSLError
+            When the client does not speak TLS, or refuses the certificate, or has none that is accepted.
+        ConnectionResetError
+            When the connection is lost.
+        """
+        if self._ssl_context is None:
+            return
+        plain = self._transport
+        try:
+            encrypted = await asyncio.get_running_loop().start_tls(plain, self, self._ssl_context, server_side=True)
+        except ssl.SSLError:
+            raise
+        except OSError as error:
+            raise ConnectionResetError("the connection is lost") from error
+        if encrypted is None:  # it was lost without an error
+            raise ConnectionResetError("the connection is lost")
+        self._transport = encrypted
+        if self._is_paused:  # by requests that arrived together with the end of the handshake
+            self._is_paused = False
+            plain.resume_reading()
 
     async def _arrived(self) -> None:
         """Wait until more bytes have arrived, or a frame is complete."""
@@ -148,7 +185,9 @@ class Connection(asyncio.BufferedProtocol):
             await self._arrived()
         size = int.from_bytes(waiting[:_LENGTH_BYTES], "big", signed=True)
         if not 0 < size <= max_bytes:
-            raise InvalidRecordError(f"a request of {size} bytes, of at most {max_bytes}")
+            begins_tls = self._ssl_context is None and waiting.startswith(_TLS_HANDSHAKE)
+            remark = "; the client begins TLS, and this server has no certificate" if begins_tls else ""
+            raise InvalidRecordError(f"a request of {size} bytes, of at most {max_bytes}{remark}")
         end = _LENGTH_BYTES + size
         frame: Buffer
         if len(waiting) >= end:
@@ -201,6 +240,8 @@ class Connection(asyncio.BufferedProtocol):
             raise ConnectionResetError("the connection is lost")
 
     def abort(self) -> None:
-        """Close the connection at once."""
+        """Close the connection at once; with TLS, the client is told that this is the end."""
+        if self._ssl_context is not None:
+            self._transport.close()
         self._received.end(self._grow)
         self._transport.abort()

@@ -27,7 +27,7 @@ _WITH_DIRECTORIES = 2  # first version of DescribeQuorum with the ids of directo
 class NodeRequests:
     """Answers requests of administrators for the only node of a cluster.
 
-    It has no authorizer, no quotas and no authentication, and answers as Kafka does without them.
+    It has no authorizer, no quotas and no credentials in its metadata log, and answers as Kafka does without them.
 
     Parameters
     ----------
@@ -94,29 +94,29 @@ class NodeRequests:
         for topic in request.values["topics"]:
             name = topic["topic_name"]
             numbers = [one["partition_index"] for one in topic["partitions"]]
-            partitions = [await self._quorum(name, number, request.version) for number in numbers]
+            partitions = [await self._quorum(name, number) for number in numbers]
             topics.append({"topic_name": name, "partitions": partitions})
         nodes = [{"node_id": self._node.node_id, "listeners": []}]
-        return {"topics": topics} | ({"nodes": nodes} if request.version >= _WITH_DIRECTORIES else {})
+        answer = {"topics": topics, "nodes": nodes}
+        return answer if request.version >= _WITH_DIRECTORIES else _without_directories(answer)
 
-    async def _quorum(self, topic: str, number: int, version: int) -> dict[str, Any]:
-        outcome = await asyncio.to_thread(Outcome.of, lambda: self._metadata_log(topic, number, version))
+    async def _quorum(self, topic: str, number: int) -> dict[str, Any]:
+        outcome = await asyncio.to_thread(Outcome.of, lambda: self._metadata_log(topic, number))
         unknown = {"leader_id": -1, "leader_epoch": -1, "high_watermark": -1}
         return {"partition_index": number} | unknown | fields_of(outcome)
 
-    def _metadata_log(self, topic: str, number: int, version: int) -> dict[str, Any]:
+    def _metadata_log(self, topic: str, number: int) -> dict[str, Any]:
         if (topic, number) != (CLUSTER_METADATA, 0):
             raise UnknownTopicOrPartitionError(f"{topic}-{number} has no quorum; {CLUSTER_METADATA}-0 has one")
         cluster, now = self._store.parts.cluster, self._store.parts.clock()
         end = cluster.log_end()
-        voter: dict[str, Any] = {
+        voter = {
             "replica_id": cluster.node_id,
+            "replica_directory_id": uuid_bytes(cluster.directory_id),
             "log_end_offset": end.end_offset,
             "last_fetch_timestamp": now,  # of the leader itself: now, as in LeaderState.describeReplicaState
             "last_caught_up_timestamp": now,
         }
-        if version >= _WITH_DIRECTORIES:
-            voter["replica_directory_id"] = uuid_bytes(cluster.directory_id)
         return {
             "leader_id": cluster.node_id,
             "leader_epoch": end.last_epoch,
@@ -158,8 +158,17 @@ class NodeRequests:
             {
                 "user": one["name"],
                 "error_code": ErrorCode.RESOURCE_NOT_FOUND,
-                "error_message": f"user {one['name']!r} has no credentials: the broker does not authenticate",
+                "error_message": f"user {one['name']!r} has no credentials in the metadata log",
             }
             for one in request.values["users"] or ()
         ]
         return {"error_message": None, "results": results}
+
+
+def _without_directories(answer: dict[str, Any]) -> dict[str, Any]:
+    """Return an answer to DescribeQuorum for clients that know neither nodes nor ids of directories."""
+    for topic in answer["topics"]:
+        for partition in topic["partitions"]:
+            for voter in partition.get("current_voters", ()):
+                del voter["replica_directory_id"]
+    return {"topics": answer["topics"]}

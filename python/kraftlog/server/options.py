@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import TypedDict
 
 from kraftlog.server.tls import Tls
 from kraftlog.server.users import Users
 
+_log = logging.getLogger("kraftlog.server")
 LOOPBACK = "127.0.0.1"
 _BACKLOG = 128
 _EVERY_INTERFACE = ("0.0.0.0", "::", "")
@@ -69,8 +72,14 @@ class ServerOptions:
             )
         return self.advertised_host or self.host
 
+    @property
+    def security_protocol(self) -> str:
+        """What clients have as ``security.protocol``."""
+        encryption = "PLAINTEXT" if self.tls is None else "SSL"
+        return encryption if self.users is None else f"SASL_{encryption}"
+
     def listen(self) -> socket.socket:
-        """Return a listening socket.
+        """Return a listening socket; warn if other hosts can connect to it without encryption or authentication.
 
         Raises
         ------
@@ -83,7 +92,19 @@ class ServerOptions:
         if self.tls is not None:
             self.tls.context()  # what is wrong with it is said before anything is opened
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
-        return socket.create_server((self.host, self.port), family=family, backlog=_BACKLOG)
+        listening = socket.create_server((self.host, self.port), family=family, backlog=_BACKLOG)
+        address = listening.getsockname()[0]
+        if self._lack is not None and not ip_address(address).is_loopback:
+            _log.warning("%s: other hosts can connect, and connections are %s", address, self._lack)
+        return listening
+
+    @property
+    def _lack(self) -> str | None:
+        """What connections are not; None if they are encrypted and authenticated."""
+        is_authenticated = self.users is not None or (self.tls is not None and self.tls.client_authorities is not None)
+        if self.tls is None:
+            return "not encrypted" if is_authenticated else "neither encrypted nor authenticated"
+        return None if is_authenticated else "not authenticated"
 
 
 class ServerArguments(TypedDict, total=False):

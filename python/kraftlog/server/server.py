@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeAlias
 
@@ -12,12 +13,13 @@ from kraftlog.errors import InvalidRecordError, KraftlogError
 from kraftlog.messages.one_message import Pieces
 from kraftlog.protocol.api import apis
 from kraftlog.protocol.error_code import ErrorCode
-from kraftlog.protocol.request import API_VERSIONS, UNKNOWN_VERSION, Request, UnsupportedRequestError
-from kraftlog.server.authentication import SASL_AUTHENTICATE, SASL_HANDSHAKE, Authentication, AuthenticationFailedError
+from kraftlog.protocol.request import API_VERSIONS, UNKNOWN_VERSION, Request, UnsupportedRequestError, api_key
+from kraftlog.server.authentication import SASL_AUTHENTICATE, SASL_HANDSHAKE, Authentication
 from kraftlog.server.connection import SHARED_BYTES, Connection
 from kraftlog.server.error_response import error_response, has_error
 from kraftlog.server.options import ServerOptions
 from kraftlog.server.received_bytes import ReceivedBytes
+from kraftlog.server.users import AuthenticationFailedError
 from kraftlog.types import Buffer
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Mapping[str, Any] | None]]
@@ -32,7 +34,7 @@ _log = logging.getLogger("kraftlog.server")
 _NO_FEATURES: Mapping[str, int] = {}
 _FEATURES_FROM_ZERO = 4  # first version of ApiVersions whose clients accept a feature that may be off (KIP-584)
 _LEAST_LEVELS = {"metadata.version": 7}  # 3.3-IV3, the first one of Kafka 4
-_HANDSHAKE_SECONDS = 10.0  # of TLS, and of SASL for the next token
+_HANDSHAKE_SECONDS = 30.0  # of TLS and SASL together: until then, a client holds a connection of which nobody knows
 _MOST_TOKEN_BYTES = 1 << 19  # sasl.server.max.receive.size
 _FAILURE_SECONDS = 0.1  # connection.failed.authentication.delay.ms, which slows down who guesses
 _FEATURES_EPOCH = 0  # they do not change while a server runs
@@ -76,11 +78,9 @@ class Server:
         """Start to accept connections."""
         shared = memoryview(bytearray(SHARED_BYTES))
         received = ReceivedBytes(self._options.max_queued_bytes)
+        ssl_context = None if self._options.tls is None else self._options.tls.context()
         self._server = await asyncio.get_running_loop().create_server(
-            lambda: Connection(self._connected, shared, received),
-            sock=self._listening,
-            ssl=None if self._options.tls is None else self._options.tls.context(),
-            ssl_handshake_timeout=None if self._options.tls is None else _HANDSHAKE_SECONDS,
+            lambda: Connection(self._connected, shared, received, ssl_context), sock=self._listening
         )
 
     async def close(self) -> None:
@@ -103,14 +103,18 @@ class Server:
             return
         self._connections.add(task)
         try:
-            if self._options.users is not None:
-                await self._authenticate(connection, Authentication(self._options.users))
+            async with asyncio.timeout(min(self._options.max_idle_ms / 1000, _HANDSHAKE_SECONDS)):
+                await connection.encrypt()
+                if self._options.users is not None:
+                    await self._authenticate(connection, Authentication(self._options.users))
             while True:
                 await self._answer_one(connection)
         except (ConnectionError, TimeoutError, asyncio.CancelledError):
             pass  # the client is gone, or idle, or the server is closed
         except (InvalidRecordError, UnsupportedRequestError, ConnectionEndedError, AuthenticationFailedError) as error:
             _log.warning("a connection is closed: %s", error)
+        except ssl.SSLError as error:
+            _log.warning("a connection is closed: expected a TLS handshake, found %s", error.reason)
         except Exception:  # the client learns of it by the end of the connection, and does not wait
             _log.exception("a connection is closed")
         finally:
@@ -127,8 +131,7 @@ class Server:
         """
         handlers = {API_VERSIONS: self._api_versions, **authentication.handlers}
         while not authentication.is_complete:
-            async with asyncio.timeout(_HANDSHAKE_SECONDS):
-                frame = await connection.frame(_MOST_TOKEN_BYTES)
+            frame = await connection.frame(_MOST_TOKEN_BYTES)
             if authentication.takes_raw_tokens:
                 token = authentication.token(frame)
                 response: Pieces | None = [len(token).to_bytes(4, "big"), token]
@@ -136,8 +139,7 @@ class Server:
                 response = await _answer(handlers, frame, connection.client_host)
             if authentication.failure is not None:
                 await asyncio.sleep(_FAILURE_SECONDS)
-            async with asyncio.timeout(_HANDSHAKE_SECONDS):
-                await connection.send(response or [])
+            await connection.send(response or [])
             if authentication.failure is not None:
                 raise AuthenticationFailedError(authentication.failure)
 
@@ -192,11 +194,11 @@ class Server:
 
 
 async def _answer(handlers: Mapping[int, Handler], frame: Buffer, client_host: str) -> Pieces | None:
+    key = api_key(frame)
+    if key in apis() and key not in handlers:  # before it is parsed, which takes memory
+        raise UnsupportedRequestError(f"{apis()[key].name} is not supported, or not before SASL has authenticated")
     request = Request.parse(frame, client_host)
-    handler = handlers.get(request.api.key)
-    if handler is None:
-        raise UnsupportedRequestError(f"{request.api.name} is not supported, or not before SASL has authenticated")
-    return await _response(handler, request)
+    return await _response(handlers[key], request)
 
 
 async def _authenticated_already(request: Request) -> Mapping[str, Any]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
 
 from kraftlog.disk.disk import disk
+
+_OTHER_KEY = ("KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH", "NO_CERTIFICATE_ASSIGNED")  # the last of another algorithm
 
 
 @dataclass(frozen=True)
@@ -15,25 +18,24 @@ class Tls:
 
     Attributes
     ----------
-    certificate : Path
+    certificate : path
         PEM file with the certificate and those of the authorities between (``ssl.keystore.certificate.chain``).
-    key : Path or None
+    key : path or None
         PEM file with its private key, which has no password (``ssl.keystore.key``); None if it is in the same file.
-    client_authorities : Path or None
+    client_authorities : path or None
         PEM file with the authorities that sign certificates of clients (``ssl.truststore.certificates``). A client
         without such a certificate is then refused (``ssl.client.auth=required``); by default none is asked for.
 
     Examples
     --------
-    >>> from pathlib import Path
     >>> import kraftlog
-    >>> kraftlog.Tls(Path("server.pem"), Path("server.key")).client_authorities is None
-    True
+    >>> kraftlog.Tls("server.pem", "server.key")
+    Tls(certificate='server.pem', key='server.key', client_authorities=None)
     """
 
-    certificate: Path
-    key: Path | None = None
-    client_authorities: Path | None = None
+    certificate: str | Path
+    key: str | Path | None = None
+    client_authorities: str | Path | None = None
 
     def context(self) -> ssl.SSLContext:
         """Return the settings of connections, with TLS 1.2 or later.
@@ -48,30 +50,31 @@ class Tls:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         key = self.key or self.certificate
-        for path in filter(None, (self.certificate, self.key, self.client_authorities)):
-            disk().read_bytes(path)  # the errors of OpenSSL do not name the file
+        _expect(self.certificate, "certificate")
+        _expect(key, "private key")
+
+        def refuse() -> str:  # without it, OpenSSL asks at the terminal
+            raise ValueError(f"{key}: expected a private key without a password, found an encrypted one")
+
         try:
-            context.load_cert_chain(self.certificate, key, password=_no_password)
+            context.load_cert_chain(self.certificate, key, password=refuse)
         except ssl.SSLError as error:
-            raise ValueError(
-                f"{self.certificate} and {key}: expected a certificate and its private key without a password, "
-                f"as PEM, found {_reason(error)}"
-            ) from error
+            if error.reason in _OTHER_KEY:
+                message = f"{key}: expected the private key of the certificate in {self.certificate}, found another one"
+            else:
+                message = f"{self.certificate} and {key}: expected a certificate and its key in PEM, found {error}"
+            raise ValueError(message) from error
         if self.client_authorities is not None:
+            _expect(self.client_authorities, "certificate")
             try:
                 context.load_verify_locations(self.client_authorities)
             except ssl.SSLError as error:
-                raise ValueError(
-                    f"{self.client_authorities}: expected certificates as PEM, found {_reason(error)}"
-                ) from error
+                raise ValueError(f"{self.client_authorities}: expected certificates in PEM, found {error}") from error
             context.verify_mode = ssl.CERT_REQUIRED
         return context
 
 
-def _no_password() -> str:
-    """Return no password: OpenSSL would ask for one at the terminal."""
-    return ""
-
-
-def _reason(error: ssl.SSLError) -> str:
-    return error.reason or str(error)
+def _expect(path: str | Path, kind: str) -> None:
+    """Refuse a file without this kind of PEM: the errors of OpenSSL name no file."""
+    if not re.search(rb"-----BEGIN [A-Z ]*" + kind.upper().encode() + b"-----", disk().read_bytes(Path(path))):
+        raise ValueError(f"{path}: expected a {kind} in PEM, found none")

@@ -231,7 +231,7 @@ class TopicRequests:
             configs = {
                 "node.id": self._node.node_id,
                 "num.partitions": self._default_partitions,
-                "advertised.listeners": f"PLAINTEXT://{self._node.address}",
+                "advertised.listeners": f"{self._node.security_protocol}://{self._node.address}",
             }
             return [(key, str(value), _STATIC_BROKER_CONFIG) for key, value in configs.items()]
         raise InvalidConfigError(f"no configurations of {name!r}: expected a topic, or broker {self._node.node_id}")

@@ -2,19 +2,53 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import json
+import re
+import secrets
 from collections.abc import Mapping
-from hmac import compare_digest
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple, Self
 
 from kraftlog.disk.disk import disk
-from kraftlog.stream import optional_package
+from kraftlog.errors import KraftlogError
 
 PLAIN = "PLAIN"
-SCRAM_MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
-MECHANISMS = (PLAIN, *SCRAM_MECHANISMS)
+HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
+"""Hashes of the SCRAM mechanisms, as ``hashlib`` names them."""
+MECHANISMS = (PLAIN, *HASHES)
 _ITERATIONS = 4096  # the least that Kafka accepts
+_SALT_BYTES = 16
+
+
+class AuthenticationFailedError(KraftlogError, kafka_error="SASL_AUTHENTICATION_FAILED"):
+    """A client that is not the user it says it is."""
+
+
+class ScramCredential(NamedTuple):
+    """What SCRAM compares, instead of a password.
+
+    Attributes
+    ----------
+    salt : bytes
+    iterations : int
+    stored_key, server_key : bytes
+        By the first, the client proves that it knows the password, and by the second the server.
+    """
+
+    salt: bytes
+    iterations: int
+    stored_key: bytes
+    server_key: bytes
+
+    @classmethod
+    def of(cls, hash_name: str, password: str, salt: bytes) -> Self:
+        """Return the credential of a password, which Kafka's clients do not normalize."""
+        salted = hashlib.pbkdf2_hmac(hash_name, password.encode(), salt, _ITERATIONS)
+        client_key = hmac.digest(salted, b"Client Key", hash_name)
+        stored_key = hashlib.new(hash_name, client_key).digest()
+        return cls(salt, _ITERATIONS, stored_key, hmac.digest(salted, b"Server Key", hash_name))
 
 
 class Users:
@@ -27,9 +61,7 @@ class Users:
     Raises
     ------
     ValueError
-        When there is none, or a name or password is empty or has a NUL.
-    ImportError
-        When scramp is not installed, which the SCRAM mechanisms need.
+        When there is none, or a name or password is empty, or has a NUL or half of a surrogate pair.
 
     Examples
     --------
@@ -42,12 +74,10 @@ class Users:
         if not passwords:
             raise ValueError("expected one user or more, found none")
         for name, password in passwords.items():
-            if not name or not password or "\0" in name + password:
-                raise ValueError(f"user {name!r}: expected a name and a password, both without NUL")
+            if not name or not password or re.search("[\0\ud800-\udfff]", name + password):
+                raise ValueError(f"user {name!r}: expected a name and a password, both without NUL and in UTF-8")
         self._passwords = dict(passwords)
-        scramp = optional_package("scramp", "SCRAM", "'kraftlog[sasl]'")
-        self._mechanisms = {name: scramp.ScramMechanism(name) for name in SCRAM_MECHANISMS}
-        self._credentials: dict[tuple[str, str], Any] = {}
+        self._credentials: dict[tuple[str, str], ScramCredential] = {}
 
     @classmethod
     def read(cls, path: Path) -> Users:
@@ -76,16 +106,14 @@ class Users:
     def has(self, name: str, password: str) -> bool:
         """Whether it is the password of a user; the time that it takes does not depend on how much of it is right."""
         known = self._passwords.get(name)
-        return compare_digest((known or "").encode(), password.encode()) and known is not None
+        return hmac.compare_digest((known or "").encode(), password.encode()) and known is not None
 
-    def scram_server(self, mechanism: str) -> Any:
-        """Return a ``scramp.ScramServer`` for one exchange."""
-        return self._mechanisms[mechanism].make_server(lambda name: self._credentials_of(mechanism, name))
-
-    def _credentials_of(self, mechanism: str, name: str) -> Any:
-        """Return salt, keys and iterations; raise KeyError for an unknown user."""
+    def credential(self, mechanism: str, name: str) -> ScramCredential | None:
+        """Return what a mechanism of SCRAM compares, the same until the end; None for an unknown user."""
+        password = self._passwords.get(name)
+        if password is None:
+            return None
         key = mechanism, name
         if key not in self._credentials:
-            made = self._mechanisms[mechanism].make_auth_info(self._passwords[name], iteration_count=_ITERATIONS)
-            self._credentials[key] = made
+            self._credentials[key] = ScramCredential.of(HASHES[mechanism], password, secrets.token_bytes(_SALT_BYTES))
         return self._credentials[key]
