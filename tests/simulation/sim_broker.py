@@ -16,11 +16,8 @@ from process import Process
 from kraftlog import LogStore
 from kraftlog.messages.one_message import decode_message, encoded
 from kraftlog.protocol.api import apis
-from kraftlog.server.broker import handlers_of
+from kraftlog.server.broker_requests import BrokerRequests
 from kraftlog.server.cluster_requests import Node
-from kraftlog.server.committed_offsets import StoredOffsets
-from kraftlog.server.groups import Groups
-from kraftlog.server.live_log import LiveLog
 from kraftlog.server.options import ServerOptions
 from kraftlog.server.server import Server
 
@@ -80,13 +77,11 @@ class SimBroker:
         self._threads = threads
         self._tasks: set[asyncio.Task[Any]] = set()
         self._others = asyncio.all_tasks(loop)
-        self._log = LiveLog(store, loop, auto_create_partitions=PARTITIONS)
-        self._groups = Groups(StoredOffsets(store))
         options = ServerOptions()
-        handlers = handlers_of(store, self._log, Node(HOST, 1), self._groups, options, PARTITIONS)
+        self._requests = BrokerRequests(store, Node(HOST, 1), options, loop, auto_create_partitions=PARTITIONS)
         with socket.socket() as unused:
-            self._server = Server(handlers, options, unused)
-        self._groups.begin_sessions()
+            self._server = Server(self._requests.handlers, options, unused)
+        self._requests.groups.begin_sessions()
 
     def take(self, frame: bytes) -> asyncio.Task[bytes | None]:
         """Begin to answer a request; the task is cancelled when the broker ends first."""
@@ -106,9 +101,9 @@ class SimBroker:
         """End in order: calls of threads are done, connections end, groups are written, and the store is closed."""
         self._threads.finish()
         self._end_tasks()
-        await self._groups.close()
+        await self._requests.groups.close()
         self._threads.finish()
-        self._log.close()
+        self._requests.log.close()
         self.store.close()
 
     def _end_tasks(self) -> None:

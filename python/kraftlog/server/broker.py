@@ -10,29 +10,17 @@ from types import TracebackType
 from typing import Self, Unpack
 
 from kraftlog.log_store.store import LogStore
-from kraftlog.server.cluster_requests import ClusterRequests, Node
-from kraftlog.server.committed_offsets import StoredOffsets
-from kraftlog.server.consumer_group_requests import ConsumerGroupRequests
+from kraftlog.server.broker_requests import GROUP_VERSION, BrokerRequests
+from kraftlog.server.cluster_requests import Node
 from kraftlog.server.faults import Faults
-from kraftlog.server.group_requests import GroupRequests
-from kraftlog.server.groups import Groups
-from kraftlog.server.live_log import LiveLog
-from kraftlog.server.marker_requests import MarkerRequests
-from kraftlog.server.node_requests import NodeRequests
 from kraftlog.server.options import ServerArguments, ServerOptions
-from kraftlog.server.produce_requests import ProduceRequests
-from kraftlog.server.reading_requests import ReadingRequests
-from kraftlog.server.server import Handler, Server
+from kraftlog.server.server import Server
 from kraftlog.server.server_thread import ServerThread
-from kraftlog.server.topic_requests import TopicRequests
-from kraftlog.server.transaction_lists import StoredTransactions, TransactionLists
-from kraftlog.server.transaction_requests import TransactionRequests
 from kraftlog.server.upkeep import upkeep
 from kraftlog.write.log_options import Fsync
 
 MAX_REQUEST_BYTES = 100 << 20  # socket.request.max.bytes
-_GROUP_VERSION = "group.version"  # of groups of the newer protocol (KIP-848)
-_FEATURES = ("metadata.version", "transaction.version", _GROUP_VERSION)  # those that clients depend on
+_FEATURES = ("metadata.version", "transaction.version", GROUP_VERSION)  # those that clients depend on
 
 
 class Broker:
@@ -114,16 +102,17 @@ class Broker:
             cluster = self.store.parts.cluster
             port = int(listening.getsockname()[1])
             self._node = Node(self._options.client_host, port, cluster.node_id, self._options.security_protocol)
-            self._options = replace(self._options, port=self._node.port)  # for a restart
+            self._options = replace(self._options, port=port)  # for a restart
             self._thread = thread = ServerThread()
-            log = LiveLog(self.store, thread.loop, auto_create_partitions=self._auto_create_partitions)
-            groups = Groups(StoredOffsets(self.store))
-            handlers = handlers_of(self.store, log, self._node, groups, self._options, self._auto_create_partitions)
-            with_faults = {key: self.faults.around(handler) for key, handler in handlers.items()}
+            requests = BrokerRequests(
+                self.store, self._node, self._options, thread.loop, auto_create_partitions=self._auto_create_partitions
+            )
+            opened.callback(requests.log.close)
+            with_faults = {key: self.faults.around(handler) for key, handler in requests.handlers.items()}
             features = {name: cluster.features[name] for name in _FEATURES if name in cluster.features}
-            opened.callback(log.close)
-            thread.loop.call_soon(groups.begin_sessions)
-            thread.start(Server(with_faults, self._options, listening, features), groups.close, upkeep(self.store))
+            server = Server(with_faults, self._options, listening, features)
+            thread.loop.call_soon(requests.groups.begin_sessions)
+            thread.start(server, requests.groups.close, upkeep(self.store))
             opened.callback(thread.stop)
             self._opened = opened.pop_all()
 
@@ -167,42 +156,3 @@ class Broker:
         self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
-
-
-def handlers_of(
-    store: LogStore,
-    log: LiveLog,
-    node: Node,
-    groups: Groups,
-    options: ServerOptions,
-    auto_create_partitions: int,
-) -> dict[int, Handler]:
-    """Return what answers the requests to a broker, by API key.
-
-    Parameters
-    ----------
-    store : LogStore
-    log : LiveLog
-        The topics of the store.
-    node : Node
-    groups : Groups
-        The groups of the store.
-    options : ServerOptions
-    auto_create_partitions : int
-        As in ``Broker``.
-    """
-    group_requests = GroupRequests(log, node, StoredOffsets(store), groups)
-    handlers = {
-        **ClusterRequests(log, node).handlers,
-        **NodeRequests(store, node).handlers,
-        **ReadingRequests(log, options).handlers,
-        **ProduceRequests(store, log).handlers,
-        **MarkerRequests(store).handlers,
-        **TransactionLists(StoredTransactions(store)).handlers,
-        **TransactionRequests(store, log, group_requests).handlers,
-        **TopicRequests(store, log, node, max(auto_create_partitions, 1)).handlers,
-        **group_requests.handlers,
-    }
-    if store.parts.cluster.features.get(_GROUP_VERSION):
-        handlers |= ConsumerGroupRequests(log, groups).handlers
-    return handlers

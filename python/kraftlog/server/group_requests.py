@@ -11,7 +11,6 @@ from kraftlog.log_store.group_offsets import OffsetAndMetadata
 from kraftlog.protocol.error_code import ErrorCode
 from kraftlog.protocol.request import Request
 from kraftlog.server.cluster_requests import Node
-from kraftlog.server.committed_offsets import CommittedOffsets
 from kraftlog.server.consumer_group import ConsumerGroup
 from kraftlog.server.group import Group, GroupState, Member
 from kraftlog.server.group_error import GroupError
@@ -40,10 +39,10 @@ _LAST_VERSION = 1 << 15  # of requests that say nothing about member epochs
 class GroupRequests:
     """Answers the requests of consumer groups of the classic protocol."""
 
-    def __init__(self, log: ReadableLog, node: Node, offsets: CommittedOffsets, groups: Groups) -> None:
+    def __init__(self, log: ReadableLog, node: Node, groups: Groups) -> None:
         self._log = log
         self._node = node
-        self._offsets = offsets
+        self._offsets = groups.offsets
         self._groups = groups
 
     @property

@@ -28,17 +28,22 @@ class Groups:
 
     Parameters
     ----------
-    storage : CommittedOffsets
-        Its records become groups; their sessions begin with ``begin_sessions``.
+    offsets : CommittedOffsets
+        What the groups commit. The records beside it become groups; their sessions begin with ``begin_sessions``.
+
+    Attributes
+    ----------
+    offsets : CommittedOffsets
     """
 
-    def __init__(self, storage: CommittedOffsets) -> None:
-        self._log = GroupLog(storage)
+    def __init__(self, offsets: CommittedOffsets) -> None:
+        self.offsets = offsets
+        self._log = GroupLog(offsets)
         self._groups: dict[str, AnyGroup] = {}
         self._written: dict[str, Facts] = {}
         self._timers: dict[tuple[str, str, str], asyncio.TimerHandle] = {}
         restored = RestoredGroups()
-        for name, key, value in decoded_records(storage.records):
+        for name, key, value in decoded_records(offsets.records):
             if name == GROUP_METADATA:
                 group = self._groups[key["group"]] = group_of(key["group"], value)
                 group.on_change = self._classic_changed

@@ -95,15 +95,16 @@ class LogServer:
         self._faults: list[Fault] = []
         earlier = {} if as_of is None else committed_offsets(moment.log, self._log, self._faults)
         offsets = OffsetsOutsideLog(None if group_offsets is None else Path(group_offsets), earlier)
-        listening = self._options.listen()
-        self._node = Node(self._options.client_host, int(listening.getsockname()[1]))
         groups = Groups(offsets)
+        listening = self._options.listen()
+        port = int(listening.getsockname()[1])
+        self._node = Node(self._options.client_host, port, security_protocol=self._options.security_protocol)
         handlers = {
             **ClusterRequests(self._log, self._node).handlers,
             **ReadingRequests(self._log, self._options).handlers,
             **RefusedRequests().handlers,
             **TransactionLists(self._transactions).handlers,
-            **GroupRequests(self._log, self._node, offsets, groups).handlers,
+            **GroupRequests(self._log, self._node, groups).handlers,
         }
         self._thread = ServerThread()
         self._thread.start(Server(handlers, self._options, listening), groups.close)
