@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Container, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple, Self
@@ -86,9 +85,14 @@ def read_mapping(path: Path, *, is_whole: bool = True) -> pa.Table:
     end = data.rfind(b"\n", 0, zeros if zeros >= 0 else len(data)) + 1
     if is_whole and end < len(data):
         raise ValueError(f"{path}: the last line is truncated: {data[end : end + 80]!r}")
+    # a copy that is Arrow's own: a thread of Arrow that has to release an object of Python while the process ends
+    # aborts it (apache/arrow#34314)
+    copied = pa.BufferOutputStream()
+    copied.write(data[:end])
     try:
         return csv.read_csv(
-            io.BytesIO(data[:end]), convert_options=csv.ConvertOptions(column_types=MAPPING, strings_can_be_null=False)
+            pa.BufferReader(copied.getvalue()),
+            convert_options=csv.ConvertOptions(column_types=MAPPING, strings_can_be_null=False),
         )
     except pa.ArrowInvalid as error:
         raise ValueError(f"{path}: {error}") from None
