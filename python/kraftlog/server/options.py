@@ -68,7 +68,7 @@ class ServerOptions:
         """
         if self.advertised_host is None and self.host in _EVERY_INTERFACE:
             raise ValueError(
-                f"host {self.host!r} is no host that clients can connect to: advertised_host says which is"
+                f"host {self.host!r}: expected the host that clients connect to as advertised_host, found none"
             )
         return self.advertised_host or self.host
 
