@@ -21,7 +21,7 @@ _LENGTH_BYTES = 4
 _TLS_HANDSHAKE = b"\x16\x03"  # type and version of its first record
 _MOST_WAITING = 1 << 16
 _FIRST_BYTES = 1 << 20  # of a frame; more is allocated as it arrives: a client may announce what it never sends
-_PIECE_BYTES = 1 << 18  # of a response: what the socket does not take of a piece is copied
+_PIECE_BYTES = 1 << 20  # of a response, as much as a fetch has of a partition; what the socket does not take is copied
 _LEAST_PIECE = 1 << 14  # smaller ones are joined, because each write is a system call
 
 
