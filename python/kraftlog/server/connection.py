@@ -75,7 +75,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._frame is None or self._filled == self._size:
             return self._shared
         if len(self._frame) < self._room:
-            grown = memoryview(np.empty(self._room, np.uint8))  # a bytearray would be filled with zeros first
+            grown = np.empty(self._room, np.uint8).data  # a bytearray would be filled with zeros first
             grown[: self._filled] = self._frame[: self._filled]
             self._frame = grown
         return self._frame[self._filled :]
