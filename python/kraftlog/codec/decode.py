@@ -256,17 +256,24 @@ def _plan_of(
         batch_bytes=usual if batch_bytes is None else batch_bytes,
         **dict(zip(_OPTIONS, given, strict=True)),
     )
-    return DecodePlan(_schema_of(columns, layout), options, layout=layout)
+    return DecodePlan(schema_of(columns, layout), options, layout=layout)
 
 
 @lru_cache(maxsize=64)
 def strict_plan(columns: tuple[str, ...], *, include_control: bool) -> DecodePlan:
     """Return the plan of ``decode`` with ``strict``."""
-    return DecodePlan(_schema_of(columns, PLAIN), ReadOptions(strict=True, include_control=include_control))
+    return DecodePlan(schema_of(columns, PLAIN), ReadOptions(strict=True, include_control=include_control))
 
 
 @lru_cache(maxsize=64)
-def _schema_of(columns: tuple[str, ...], layout: str) -> pa.Schema:
+def schema_of(columns: tuple[str, ...], layout: str) -> pa.Schema:
+    """Return the schema of some columns of the table ``records``.
+
+    Raises
+    ------
+    ValueError
+        When the layout is unknown, or a column is known only of a log.
+    """
     if layout not in LAYOUTS:
         raise ValueError(f"layout {layout!r} is not one of {', '.join(LAYOUTS)}")
     of_transactions = sorted(TRANSACTION_COLUMNS & set(columns))

@@ -24,10 +24,11 @@ from kraftlog._native.scanner import (
     TIMESTAMP_TYPE_BIT,
     header_at,
 )
-from kraftlog.codec.decode import RecordDecoder
+from kraftlog.codec.decode import RecordDecoder, schema_of
 from kraftlog.codec.decode_plan import DecodePlan
 from kraftlog.codec.headers import Headers
 from kraftlog.codec.options import NO_BOUND, ReadOptions
+from kraftlog.codec.records import VIEW
 from kraftlog.errors import Fault
 from kraftlog.types import Buffer
 
@@ -273,13 +274,12 @@ def _check_records(data: memoryview, header: Headers | np.void, topic: Topic) ->
     if compression and len(data) == RECORD_BATCH_OVERHEAD:  # to a broker that is a stream of zstd without records
         raise Refusal(INVALID_RECORD if compression == _ZSTD else UNKNOWN_SERVER_ERROR, "nothing to decompress")
     options = ReadOptions(check_crc=False, max_decompressed_bytes=topic.max_decompressed_bytes)
-    arrow_schema = schema.RECORDS.select(_RECORD_COLUMNS)
     faults: list[Fault] = []
     before = 0
     missing: int | None = None
     untimely: tuple[int, str] | None = None
     misplaced: tuple[int, int] | None = None
-    for rows in RecordDecoder(data, 0, NO_BOUND, DecodePlan(arrow_schema, options)).batches(faults):
+    for rows in RecordDecoder(data, 0, NO_BOUND, _plan(options)).batches(faults):
         is_needed = _are_null(rows.column("key")) if topic.compacted else np.zeros(rows.num_rows, bool)
         if missing is None and is_needed.any():
             missing = before + int(is_needed.argmax())
@@ -305,6 +305,11 @@ def _check_records(data: memoryview, header: Headers | np.void, topic: Topic) ->
     if misplaced is not None and compression:  # a broker numbers those of a batch without compression itself
         at, offset = misplaced
         raise Refusal(UNKNOWN_SERVER_ERROR, f"record {at}: offset_delta {offset} is not {at}", at)
+
+
+def _plan(options: ReadOptions) -> DecodePlan:
+    """Return a plan for all columns with bytes of records; keys and values are not copied."""
+    return DecodePlan(schema_of(_RECORD_COLUMNS, VIEW), options, layout=VIEW)
 
 
 def _numbers(column: pa.Array) -> npt.NDArray[np.int64]:
@@ -336,8 +341,7 @@ def _fault_before_the_trailer(data: memoryview, topic: Topic) -> Fault | None:
     batch[_ATTRIBUTES_END - 1] &= ~COMPRESSION_MASK
     struct.pack_into(">i", batch, 8, len(batch) - LOG_OVERHEAD)
     faults: list[Fault] = []
-    plan = DecodePlan(schema.RECORDS.select(_RECORD_COLUMNS), ReadOptions(check_crc=False))
-    for _ in RecordDecoder(batch, 0, NO_BOUND, plan).batches(faults):
+    for _ in RecordDecoder(batch, 0, NO_BOUND, _plan(ReadOptions(check_crc=False))).batches(faults):
         pass
     return faults[0] if inflater.eof and faults else None
 

@@ -42,14 +42,14 @@ class ProducedBatch:
 
     Attributes
     ----------
-    data : buffer
-        Its bytes; the base offset is 0.
+    data : memoryview
+        Its bytes; the base offset is 0 until it is placed.
     stamp : Stamp
         The producer.
     records_count : int
     """
 
-    data: Buffer
+    data: memoryview
     stamp: Stamp
     records_count: int
 
@@ -96,8 +96,11 @@ class ProducedBatch:
         return cls(memoryview(data).cast("B")[: verdicts[0].size_in_bytes], stamp, int(header["records_count"]))
 
     def placed(self, base_offset: int, leader_epoch: int) -> Buffer:
-        """Return its bytes at an offset; the checksum does not cover offset and leader epoch."""
-        placed = bytearray(self.data)
+        """Return its bytes at an offset, in the same memory if it can be written.
+
+        The checksum does not cover offset and leader epoch.
+        """
+        placed = bytearray(self.data) if self.data.readonly else self.data
         _BASE_OFFSET.pack_into(placed, 0, base_offset)
         _LEADER_EPOCH.pack_into(placed, _LEADER_EPOCH_AT, leader_epoch)
         return placed

@@ -8,6 +8,8 @@ import ssl
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from kraftlog.errors import InvalidRecordError
 from kraftlog.server.received_bytes import ReceivedBytes
 from kraftlog.types import Buffer
@@ -18,8 +20,8 @@ SHARED_BYTES = 1 << 16
 _LENGTH_BYTES = 4
 _TLS_HANDSHAKE = b"\x16\x03"  # type and version of its first record
 _MOST_WAITING = 1 << 16
-_FIRST_BYTES = 1 << 17  # of a frame; more is allocated as it arrives: a client may announce what it never sends
-_PIECE_BYTES = 1 << 18  # of a response: what the socket does not take of a piece is copied
+_FIRST_BYTES = 1 << 20  # of a frame; more is allocated as it arrives: a client may announce what it never sends
+_PIECE_BYTES = 1 << 20  # of a response, as much as a fetch has of a partition; what the socket does not take is copied
 _LEAST_PIECE = 1 << 14  # smaller ones are joined, because each write is a system call
 
 
@@ -48,7 +50,7 @@ class Connection(asyncio.BufferedProtocol):
         self._received = received
         self._ssl_context = ssl_context
         self._waiting = bytearray()  # what has arrived, from the length of the next frame on
-        self._frame: bytearray | None = None  # a large one, while it arrives
+        self._frame: memoryview | None = None  # a large one, while it arrives
         self._filled = self._room = self._size = 0
         self._is_paused = self._is_ended = False
         self._arrival: asyncio.Future[None] | None = None
@@ -72,14 +74,17 @@ class Connection(asyncio.BufferedProtocol):
         """Return where the next bytes are received."""
         if self._frame is None or self._filled == self._size:
             return self._shared
-        self._frame.extend(bytes(self._room - len(self._frame)))
-        return memoryview(self._frame)[self._filled :]
+        if len(self._frame) < self._room:
+            grown = np.empty(self._room, np.uint8).data  # a bytearray would be filled with zeros first
+            grown[: self._filled] = self._frame[: self._filled]
+            self._frame = grown
+        return self._frame[self._filled :]
 
     def buffer_updated(self, nbytes: int) -> None:
         """Take bytes that were received."""
         if self._frame is None or self._filled == self._size:
             self._waiting += self._shared[:nbytes]
-            if len(self._waiting) >= _MOST_WAITING:
+            if len(self._waiting) > _MOST_WAITING:
                 self._is_paused = True
                 self._transport.pause_reading()
         else:
@@ -199,17 +204,17 @@ class Connection(asyncio.BufferedProtocol):
             self._resume()
         return frame
 
-    async def _large_frame(self, size: int) -> bytearray:
+    async def _large_frame(self, size: int) -> memoryview:
         """Return a frame of which only the beginning has arrived."""
         self._received.begin(self._grow)
-        self._frame = frame = bytearray(memoryview(self._waiting)[_LENGTH_BYTES:])
-        self._size, self._filled = size, len(frame)
+        self._frame = memoryview(self._waiting[_LENGTH_BYTES:])
+        self._size, self._filled = size, len(self._frame)
         self._room = self._filled
         self._waiting.clear()
         self._grow()
         while self._filled < size:
             await self._arrived()
-        self._frame = None
+        frame, self._frame = self._frame, None
         return frame
 
     async def send(self, pieces: Iterable[Buffer]) -> None:

@@ -24,7 +24,7 @@ from kraftlog.server.readable_log import (
     Fetched,
     ReadableTopic,
 )
-from kraftlog.server.segment_batches import SegmentBatches
+from kraftlog.server.segment_batches import Places, SegmentBatches
 from kraftlog.tables.partition_offsets import Found, PartitionEnds, Time
 from kraftlog.topics import TopicPartition
 from kraftlog.types import IsolationLevel
@@ -52,6 +52,7 @@ class LivePartition:
         self._key = key
         self._lock = Lock()
         self._closed: dict[tuple[int, int], _ClosedSegments] = {}  # the last one
+        self._places: dict[tuple[Partition, int], Places] = {}  # those of the last segment
 
     @property
     def _partition(self) -> Partition:
@@ -126,7 +127,8 @@ class LivePartition:
         last = partition.last_segment(offset)
         if last.place is not None:
             segment, position = last.place
-            batches = SegmentBatches([segment], first_position=position)
+            places = self._places_in(partition, last)
+            batches = SegmentBatches([segment], first_position=position, places=places)
         else:
             batches = self._closed_segments(partition, last).batches
         records, last_offset = batches.read(offset, max_bytes, end_offset)
@@ -136,6 +138,15 @@ class LivePartition:
         if offset < last.base_offset:
             aborted += self._closed_segments(partition, last).aborted
         return Fetched(records, sorted(overlapping(aborted, offset, last_offset), key=lambda one: one.first_offset))
+
+    def _places_in(self, partition: Partition, last: LastSegment) -> Places:
+        key = partition, last.base_offset  # a partition that is opened again may have lost batches
+        with self._lock:
+            places = self._places.get(key)
+            if places is None:
+                places = Places()
+                self._places = {key: places}
+            return places
 
     def _closed_segments(self, partition: Partition, last: LastSegment) -> _ClosedSegments:
         key = partition.changes, last.base_offset

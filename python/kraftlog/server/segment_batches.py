@@ -25,11 +25,31 @@ _MOST_PLACES = 1024  # of next offsets that are remembered for each partition
 _LEAST_BYTES = 1 << 12  # of a read, so that it has a header
 
 
-class _Place(NamedTuple):
+class Place(NamedTuple):
     """A batch: the number of its segment, and its byte there."""
 
     number: int
     position: int
+
+
+class Places:
+    """Where the next fetches begin: the batch after each of the last fetches; threads may share it."""
+
+    def __init__(self) -> None:
+        self._places: OrderedDict[int, Place] = OrderedDict()
+        self._lock = Lock()
+
+    def of(self, offset: int) -> Place | None:
+        """Return the batch that begins with an offset, if it is known."""
+        with self._lock:
+            return self._places.get(offset)
+
+    def note(self, offset: int, place: Place) -> None:
+        """Note the batch that begins with an offset."""
+        with self._lock:
+            self._places[offset] = place
+            if len(self._places) > _MOST_PLACES:
+                self._places.popitem(last=False)
 
 
 class SegmentBatches:
@@ -45,6 +65,8 @@ class SegmentBatches:
         The byte of the first segment from which it is read, if index files need not be asked.
     redacts : RedactedBatches, optional
         Without it, batches are returned as they are. Batches that it refuses count as damaged.
+    places : Places, optional
+        Those of an earlier object with the same segments, the last of which may have grown since.
 
     Attributes
     ----------
@@ -59,13 +81,14 @@ class SegmentBatches:
         leaves_out_damaged: bool = False,
         first_position: int = -1,
         redacts: RedactedBatches | None = None,
+        places: Places | None = None,
     ) -> None:
         self._segments = segments
         self._redacts = redacts
         self._leaves_out_damaged = leaves_out_damaged
         self._first_position = first_position
         self._base_offsets = np.array([segment.base_offset or 0 for segment in segments])
-        self._places: OrderedDict[int, _Place] = OrderedDict()
+        self._places = Places() if places is None else places
         self._lock = Lock()
         self.faults: list[Fault] = []
 
@@ -89,11 +112,10 @@ class SegmentBatches:
         """
         if offset >= end_offset:
             return b"", -1
-        with self._lock:
-            place = self._places.get(offset)
+        place = self._places.of(offset)
         if place is None:
             number = max(int(np.searchsorted(self._base_offsets, offset, side="right")) - 1, 0)
-            place = _Place(number, self._first_position if number == 0 else -1)
+            place = Place(number, self._first_position if number == 0 else -1)
         for number in range(place.number, len(self._segments)):
             position = place.position if number == place.number else 0
             found = self._batches_of(number, position, offset, max_bytes, end_offset)
@@ -119,7 +141,7 @@ class SegmentBatches:
                     continue
                 is_wanted = (last_offsets(headers) >= offset) & (headers["base_offset"] < end_offset)
                 if is_wanted.any():
-                    place, found = _Place(number, position), headers[is_wanted]
+                    place, found = Place(number, position), headers[is_wanted]
                     if self._redacts is None:
                         return self._take(data, place, found)
                     redacted = self._redacted(self._redacts, data, place, found, max_bytes)
@@ -132,21 +154,18 @@ class SegmentBatches:
                 position += int(ends(headers[-1:])[0])
         return None
 
-    def _take(self, data: memoryview, place: _Place, headers: Headers) -> tuple[memoryview, int]:
+    def _take(self, data: memoryview, place: Place, headers: Headers) -> tuple[memoryview, int]:
         start, end = int(headers["position"][0]), int(ends(headers[-1:])[0])
         return data[start:end], self._taken(place, headers)
 
-    def _taken(self, place: _Place, headers: Headers) -> int:
+    def _taken(self, place: Place, headers: Headers) -> int:
         """Remember where the next fetch begins, and return the last offset of batches."""
         last_offset = int(last_offsets(headers[-1:])[0])
-        with self._lock:
-            self._places[last_offset + 1] = _Place(place.number, place.position + int(ends(headers[-1:])[0]))
-            if len(self._places) > _MOST_PLACES:
-                self._places.popitem(last=False)
+        self._places.note(last_offset + 1, Place(place.number, place.position + int(ends(headers[-1:])[0])))
         return last_offset
 
     def _redacted(
-        self, redacts: RedactedBatches, data: memoryview, place: _Place, headers: Headers, max_bytes: int
+        self, redacts: RedactedBatches, data: memoryview, place: Place, headers: Headers, max_bytes: int
     ) -> tuple[bytes, int] | None:
         """Return redacted batches up to one that is refused; None if the first one is left out.
 
