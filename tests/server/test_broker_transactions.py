@@ -275,12 +275,31 @@ def test_init_producer_id(broker: Broker):
         assert client.init("t", timeout_ms=0)["error_code"] == 50  # INVALID_TRANSACTION_TIMEOUT
         begun = client.init("t")
         claim = {"producer_id": begun["producer_id"], "producer_epoch": begun["producer_epoch"]}
-        assert client.init("t", **claim)["producer_epoch"] == begun["producer_epoch"] + 1
+        for _ in range(2):  # asked again, it is the same producer (KIP-360)
+            assert client.init("t", **claim)["producer_epoch"] == begun["producer_epoch"] + 1
+        other = claim | {"producer_id": begun["producer_id"] + 1}
+        assert client.init("t", **other)["error_code"] == ErrorCode.PRODUCER_FENCED
+        assert client.init("t")["producer_epoch"] == begun["producer_epoch"] + 2
         assert client.init("t", **claim)["error_code"] == ErrorCode.PRODUCER_FENCED
+        assert client.init("unknown", **claim)["producer_epoch"] == 0  # such as one that has expired
         older = client.ask(22, 3, {"transactional_id": "t", "transaction_timeout_ms": 1} | claim)
         assert older["error_code"] == ErrorCode.INVALID_PRODUCER_EPOCH
         refused = client.ask(22, 6, {"transactional_id": "t", "transaction_timeout_ms": 1, "enable2_pc": True})
         assert refused["error_code"] == ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_a_producer_that_goes_on_after_an_error_twice_is_not_the_one_before(broker: Broker):
+    """It gets the same answer again only as long as nobody has begun or ended a transaction since."""
+    with BrokerClient(broker) as client:
+        client.create("orders")
+        begun = client.init("t")
+        claim = {"producer_id": begun["producer_id"], "producer_epoch": begun["producer_epoch"]}
+        begun = client.init("t", **claim)
+        client.produce(of(begun, "x", sequence=0), version=NEW, transactional_id="t")
+        assert client.init("t", **claim)["producer_epoch"] == begun["producer_epoch"]  # a request that came late
+        assert client.ask(END, 5, named(begun, committed=True))["error_code"] == 0
+        assert client.init("t", **claim)["error_code"] == ErrorCode.PRODUCER_FENCED
+    assert in_log(broker) == [("x", "committed")]
 
 
 def commit_offsets(client: BrokerClient, begun: dict[str, Any], version: int, offset: int, **others: Any) -> int:
