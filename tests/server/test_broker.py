@@ -8,6 +8,7 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
 import aiokafka
 import confluent_kafka
@@ -19,6 +20,8 @@ from clients import READERS
 import kraftlog
 from kraftlog.protocol.error_code import ErrorCode
 from kraftlog.server.broker import Broker
+from kraftlog.server.fetch_sessions import Answer
+from kraftlog.server.reading_requests import ReadingRequests
 
 LIMIT = 30.0
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -115,6 +118,24 @@ def test_a_fetch_waits_for_its_minimum(broker: Broker):
         writer.produce(first)
         writer.produce(batch("two"))
         assert values_of(reader.fetched()["records"]) == ["one", "two"]
+        assert len(reader.fetch(0, max_wait_ms=600_000, min_bytes=2 * len(first))["records"]) == 2 * len(first)
+
+
+def test_an_append_while_a_fetch_reads_wakes_it(broker: Broker, monkeypatch: pytest.MonkeyPatch):
+    fetched = ReadingRequests._fetched
+    values = ["one"]
+
+    def read_and_append(*arguments: Any) -> list[Answer]:
+        answers = fetched(*arguments)
+        while values:
+            with broker.store.producer() as producer:
+                producer.send("orders", value=values.pop())
+        return answers
+
+    with BrokerClient(broker) as reader:
+        reader.create("orders")
+        monkeypatch.setattr(ReadingRequests, "_fetched", read_and_append)
+        assert values_of(reader.fetch(0, max_wait_ms=600_000)["records"]) == ["one"]
 
 
 def test_a_fetch_without_news_ends_at_its_limit(broker: Broker):
