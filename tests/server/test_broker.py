@@ -18,6 +18,7 @@ from broker_client import METADATA, BrokerClient, batch, check, log_of, values_o
 from clients import READERS
 
 import kraftlog
+from kraftlog.log_store.partition import Partition
 from kraftlog.protocol.error_code import ErrorCode
 from kraftlog.server.broker import Broker
 from kraftlog.server.fetch_sessions import Answer
@@ -143,6 +144,23 @@ def test_a_fetch_without_news_ends_at_its_limit(broker: Broker):
         reader.create("orders")
         answer = reader.fetch(0, max_wait_ms=50)
         assert (answer["error_code"], answer["records"], answer["high_watermark"]) == (0, b"", 0)
+
+
+@pytest.mark.parametrize(("acks", "synced"), [(-1, ["orders"]), (1, []), (0, [])])
+def test_what_a_producer_waits_for(tmp_path: Path, acks: int, synced: list[str], monkeypatch: pytest.MonkeyPatch):
+    """Without acknowledgements there is no answer; the next one is that of the next request."""
+    found: list[str] = []
+    sync = Partition.sync
+    monkeypatch.setattr(Partition, "sync", lambda self: (found.append(self.key[0]), sync(self))[1])
+    with Broker(tmp_path / "log", fsync="commit") as broker, BrokerClient(broker) as client:
+        client.create("orders")
+        found.clear()
+        if acks:
+            assert client.produce(batch("one"), acks=acks)["base_offset"] == 0
+        else:
+            client.send(client.produce_frame(batch("one"), acks=0))
+        assert values_of(client.fetch(0)["records"]) == ["one"]
+        assert found == synced
 
 
 def idempotent(*values: str, sequence: int, producer_id: int, epoch: int = 0) -> bytes:

@@ -115,7 +115,7 @@ class TransactionRequests:
 
     def _code_of_partition(self, key: TopicPartition) -> int:
         if key[0] in INTERNAL_TOPICS:
-            return ErrorCode.INVALID_TOPIC_EXCEPTION
+            return ErrorCode.TOPIC_AUTHORIZATION_FAILED
         topic = self._log.topic(key[0], NO_TOPIC_ID)
         is_known = topic is not None and key[1] in topic.partitions
         return ErrorCode.NONE if is_known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
