@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 from broker_client import METADATA, BrokerClient, batch, check, log_of, values_of
 from clients import READERS
+from group_member import OFFSET_COMMIT
 
 import kraftlog
 from kraftlog.log_store.partition import Partition
@@ -261,9 +262,13 @@ def test_topics_by_id(broker: Broker):
     with BrokerClient(broker) as client:
         (topic,) = client.ask(METADATA, 13, {"topics": [{"name": "orders"}]})["topics"]
         data = {"topic_id": topic["topic_id"], "partition_data": [{"index": 0, "records": batch("one")}]}
-        answer = client.ask(0, 13, {"acks": 1, "timeout_ms": 1, "topic_data": [data, data | {"topic_id": b"?" * 16}]})
+        offsets = {"group_id": "g", "topics": [{"name": "orders", "partitions": [{"partition_index": 0}]}]}
+        client.ask(OFFSET_COMMIT, 9, offsets)  # which creates the topic of the coordinator
+        internal = broker.store.parts.cluster.topics["__consumer_offsets"].topic_id
+        rows = [data, *(data | {"topic_id": topic_id} for topic_id in (b"?" * 16, internal))]
+        answer = client.ask(0, 13, {"acks": 1, "timeout_ms": 1, "topic_data": rows})
         codes = [one["partition_responses"][0]["error_code"] for one in answer["responses"]]
-        assert codes == [ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_ID]
+        assert codes == [ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.INVALID_TOPIC_EXCEPTION]
     assert log_of(broker.path) == [(0, "one")]
 
 
