@@ -162,6 +162,18 @@ def of_empty_topics(count: int) -> bytes:
     return struct.pack(">i", len(body)) + body
 
 
+@pytest.mark.parametrize(("size", "client_id"), [(-1, None), (0, ""), (2, "ab"), (3, InvalidRecordError)])
+def test_a_client_id_may_be_the_end_of_a_request(size: int, client_id: str | type[Exception] | None):
+    """As that of ApiVersions before version 3, which has no fields."""
+    frame = struct.pack(">hhih", API_VERSIONS, 0, 7, size) + b"ab"[: max(size, 0)]
+    if isinstance(client_id, type):
+        with pytest.raises(client_id, match="a client id of 3 bytes in a request of 12 bytes"):
+            Request.parse(frame, "/127.0.0.1")
+    else:
+        request = Request.parse(frame, "/127.0.0.1")
+        assert (request.client_id, request.correlation_id) == (client_id, 7)
+
+
 @pytest.mark.parametrize(
     "body",
     [
