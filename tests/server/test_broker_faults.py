@@ -77,6 +77,9 @@ def test_errors(broker: Broker):
         broker.faults.fail("Fetch", 6)
         assert client.fetch(0)["error_code"] == 6
         assert client.fetch(0)["error_code"] == 0
+        for code in (6, 7):
+            broker.faults.fail("Fetch", code)
+        assert [client.fetch(0)["error_code"] for _ in range(3)] == [6, 7, 0]  # in the order of the calls
     broker.faults.fail("EndTxn", 51)  # CONCURRENT_TRANSACTIONS
     producer = producer_of(broker, **{"transactional.id": "t"})
     producer.init_transactions(LIMIT)

@@ -311,6 +311,18 @@ def test_records_are_in_an_order_that_kafka_can_read():
     assert types(changes("g", facts(group), {})) == [(6, True), (4, True), (3, True)]
 
 
+def test_assignments_of_a_member_without_a_record_are_no_member():
+    """A cleaner may have removed them later than the record."""
+    group = ConsumerGroup("g")
+    group.heartbeat(Heartbeat("a", JOINING, None, None, 1, frozenset({"orders"}), owned=NO_PARTITIONS), ORDERS)
+    restored = RestoredGroups()
+    for name, key, value in decoded_records({one.key: one.value or b"" for one in changes("g", {}, facts(group))}):
+        if name != "ConsumerGroupMemberMetadata":
+            restored.take(name, key, value)
+    again = restored.finish()["g"]
+    assert (again.is_empty, again.current, again.targets) == (True, {}, {})
+
+
 SUBSCRIBERS = st.dictionaries(
     st.sampled_from("abcde"),
     st.builds(Subscriber, st.none(), st.frozensets(st.sampled_from([b"t", b"u", b"v"]))),

@@ -107,6 +107,22 @@ def test_a_static_member_that_is_away_stays_and_does_not_lead():
     run(away)
 
 
+def test_a_rebalance_goes_on_while_only_static_members_are_left_that_are_away():
+    """Nobody could lead its generation: who comes then would wait for assignments."""
+
+    async def away(members: Members) -> None:
+        static = {"group_instance_id": "i", "rebalance_timeout_ms": 1}
+        await members.join("dynamic", rebalance_timeout_ms=1)
+        await asyncio.gather(members.join("static", **static), members.join("dynamic", rebalance_timeout_ms=1))
+        members.group.leave(members.members["dynamic"].member_id, None)
+        await asyncio.sleep(0.05)
+        assert (members.group.state, members.group.generation) == (GroupState.PREPARING_REBALANCE, 2)
+        answer = await members.join("static", "", **static)
+        assert (answer["generation_id"], answer["leader"]) == (3, members.members["static"].member_id)
+
+    run(away)
+
+
 def test_a_member_that_waits_for_its_assignment_is_told_of_the_next_rebalance():
     async def interrupt(members: Members) -> None:
         await together(members, "leader", "follower")
