@@ -232,6 +232,24 @@ def test_an_answer_that_was_lost_is_asked_for_again():
     assert group.heartbeat(Heartbeat("a", 1, owned=kept), ORDERS).current.member_epoch == 2
 
 
+@pytest.mark.parametrize("is_away", [False, True])
+def test_only_the_epoch_before_may_be_repeated(is_away: bool):
+    """And that only by a member that is there: a static one that has left for a while joins again."""
+    group = ConsumerGroup("g")
+    join = Heartbeat("a", JOINING, "i", None, 1000, frozenset({"orders"}), owned=NO_PARTITIONS)
+    owned = group.heartbeat(join, ORDERS).current.assigned
+    for epoch, other in ((1, "b"), (2, "c")):
+        group.heartbeat(replace(join, member_id=other, instance_id=None), ORDERS)
+        owned = group.heartbeat(Heartbeat("a", epoch, owned=owned), ORDERS).current.assigned
+        assert group.heartbeat(Heartbeat("a", epoch, owned=owned), ORDERS).current.member_epoch == epoch + 1
+    current = group.current["a"]
+    assert (current.member_epoch, current.previous_member_epoch) == (3, 2)
+    if is_away:
+        group.leave("a", "i", LEAVING_FOR_A_WHILE)
+        assert refused(group, Heartbeat("a", 2, owned=owned)) == ErrorCode.FENCED_MEMBER_EPOCH
+    assert refused(group, Heartbeat("a", 1, owned=owned)) == ErrorCode.FENCED_MEMBER_EPOCH
+
+
 def refused(group: ConsumerGroup, beat: Heartbeat) -> ErrorCode:
     before = facts(group)
     with pytest.raises(GroupError) as raised:
