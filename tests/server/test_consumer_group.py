@@ -240,7 +240,10 @@ def test_only_the_epoch_before_may_be_repeated(is_away: bool):
     owned = group.heartbeat(join, ORDERS).current.assigned
     for epoch, other in ((1, "b"), (2, "c")):
         group.heartbeat(replace(join, member_id=other, instance_id=None), ORDERS)
-        owned = group.heartbeat(Heartbeat("a", epoch, owned=owned), ORDERS).current.assigned
+        current = group.heartbeat(Heartbeat("a", epoch, owned=owned), ORDERS).current
+        if current.state == MemberState.UNREVOKED_PARTITIONS:
+            assert (current.member_epoch, current.previous_member_epoch) == (epoch, epoch)
+        owned = current.assigned
         assert group.heartbeat(Heartbeat("a", epoch, owned=owned), ORDERS).current.member_epoch == epoch + 1
     current = group.current["a"]
     assert (current.member_epoch, current.previous_member_epoch) == (3, 2)
@@ -248,6 +251,18 @@ def test_only_the_epoch_before_may_be_repeated(is_away: bool):
         group.leave("a", "i", LEAVING_FOR_A_WHILE)
         assert refused(group, Heartbeat("a", 2, owned=owned)) == ErrorCode.FENCED_MEMBER_EPOCH
     assert refused(group, Heartbeat("a", 1, owned=owned)) == ErrorCode.FENCED_MEMBER_EPOCH
+
+
+def test_a_static_member_that_leaves_for_a_while_gives_up_what_it_has_to():
+    group = ConsumerGroup("g")
+    join = Heartbeat("a", JOINING, "i", None, 1000, frozenset({"orders"}), owned=NO_PARTITIONS)
+    owned = group.heartbeat(join, ORDERS).current.assigned
+    group.heartbeat(replace(join, member_id="b", instance_id=None), ORDERS)
+    asked = group.heartbeat(Heartbeat("a", 1, owned=owned), ORDERS).current
+    assert group.heartbeat(Heartbeat("b", 2), ORDERS).current.assigned == NO_PARTITIONS
+    group.leave("a", "i", LEAVING_FOR_A_WHILE)
+    assert group.heartbeat(Heartbeat("b", 2), ORDERS).current.assigned == asked.revoking
+    assert group.current["a"].assigned == asked.assigned
 
 
 def refused(group: ConsumerGroup, beat: Heartbeat) -> ErrorCode:

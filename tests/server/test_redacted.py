@@ -264,7 +264,7 @@ def test_batches_of_older_formats_are_refused():
 
 
 def test_a_client_learns_that_a_batch_is_refused(tmp_path: Path):
-    partition_of(tmp_path, control_batch())
+    partition_of(tmp_path, REFUSED["control value"]())
     with LogServer(tmp_path, redaction=Redaction(EVERYTHING)) as server, Client(server) as client:
         partitions = [{"partition": 0, "fetch_offset": 0, "partition_max_bytes": 10_000}]
         values = {"max_bytes": 10_000, "topics": [{"topic": "orders", "partitions": partitions}]}
