@@ -85,24 +85,24 @@ class Mutant:
         if name not in sys.modules:
             importlib.machinery.SourceFileLoader.get_code = code_of  # type: ignore[method-assign]
             return
-        functions: dict[str, CodeType] = {}
-        if _body(compile(self.path.read_text(), str(self.path), "exec"), {}) != _body(changed, functions):
+        before, after = list[CodeType](), list[CodeType]()
+        if _body(compile(self.path.read_text(), str(self.path), "exec"), before) != _body(changed, after):
             raise NotApplicableError(f"mutant {self.name} changes what runs when {self.file} is imported")
+        codes = dict(zip(before, after, strict=True))
         for each in gc.get_objects():
             if isinstance(each, FunctionType) and each.__code__.co_filename == str(self.path):
-                each.__code__ = functions.get(each.__code__.co_qualname, each.__code__)
+                each.__code__ = codes.get(each.__code__, each.__code__)
 
 
-def _body(code: CodeType, functions: dict[str, CodeType]) -> list[object]:
-    """Return what runs when a module is imported, and add the functions that it makes to a dictionary."""
+def _body(code: CodeType, functions: list[CodeType]) -> list[object]:
+    """Return what runs when a module is imported, and add the functions that it makes to a list."""
     found: list[object] = [code.co_code, code.co_names]
     for each in code.co_consts:
         if not isinstance(each, CodeType):
             found.append(each)
         elif each.co_flags & inspect.CO_NEWLOCALS:
             found.append(each.co_qualname)
-            assert each.co_qualname not in functions, f"{each.co_qualname} stands for two functions"
-            functions[each.co_qualname] = each
+            functions.append(each)
         else:  # a class
             found.append(_body(each, functions))
     return found

@@ -30,7 +30,8 @@ import pytest  # noqa: E402
 from mutant import PACKAGE, ROOT, SIMULATION, Mutant, NotApplicableError, mutants, write  # noqa: E402
 
 LATE = "out of time"
-LOADED = ("codec", "layout", "read", "tables", "write", "log_store", "audit", "server")  # pytest imports the others
+# packages; pytest imports the others by itself
+LOADED = ("codec", "layout", "read", "tables", "write", "log_store", "audit", "protocol", "server")
 SCHEDULES = 600  # of a workload with one seed
 SEEDS = 4
 TESTS = {  # of the files whose names begin so, those of ``tests`` that are tried, the fast ones first
@@ -60,12 +61,34 @@ TESTS = {  # of the files whose names begin so, those of ``tests`` that are trie
     "write/": "write/partition_log log_store/reopening write/failing_disk",
     "transactions/": "audit/transactions transactions/transaction",
     "audit/": "audit/transactions",
+    "protocol/": "server/connections",
+    "server/as_of": "server/as_of",
+    "server/authentication": "server/sasl",
+    "server/client_transactions": "server/broker_transactions",
+    "server/committed_offsets": "server/groups",
+    "server/connection": "server/frames server/connections server/tls",
+    "server/consumer_group": "server/consumer_group server/consumer_group_requests",
+    "server/faults": "server/broker_faults",
+    "server/fetch_sessions": "server/fetch_sessions",
+    "server/group": "server/groups server/restarts server/consumer_group_requests",
+    "server/live_log": "server/live_partitions server/broker",
+    "server/marker_requests": "server/markers",
+    "server/produce_requests": "server/broker server/broker_transactions",
+    "server/reading_requests": "server/leader_epochs server/broker",
+    "server/received_bytes": "server/frames",
+    "server/redacted_batches": "server/redacted",
+    "server/scram": "server/scram",
+    "server/served_log": "server/served_partition server/leader_epochs",
+    "server/tls": "server/tls",
+    "server/transaction_requests": "server/broker_transactions server/restarts",
+    "server/users": "server/sasl server/scram",
+    "server/": "server/broker server/connections",
 }
 WORKLOADS = {  # as ``TESTS``
     "log_store/staged": "SinkWorkload(overwrite);SinkWorkload(append)",
     "log_store/overwrites": "SinkWorkload(overwrite)",
     "log_store/housekeeping": "CompactWorkload;StoreWorkload(1)",
-    "log_store/": "CompactWorkload;StoreWorkload(1);StoreWorkload(2);SinkWorkload(overwrite)",
+    "log_store/": "CompactWorkload;StoreWorkload(1);StoreWorkload(2);SinkWorkload(overwrite);BrokerWorkload(2)",
     "write/replaced": "CompactWorkload",
     "write/cleaned": "CompactWorkload",
     "write/log_cleaner": "CompactWorkload",
@@ -73,6 +96,8 @@ WORKLOADS = {  # as ``TESTS``
     "write/metadata": "MetadataWorkload(commit)",
     "write/": "PartitionWorkload(commit);PartitionWorkload(batch);PartitionWorkload(batch, no recovery point);"
     "StoreWorkload(1);SinkWorkload(append)",
+    "server/": "BrokerWorkload(2);BrokerWorkload(0)",
+    "protocol/": "BrokerWorkload(2)",
 }
 
 

@@ -18,6 +18,7 @@ import kraftlog
 from accounts import ACCOUNTS, ORDERS, history
 from command_line import run_command
 from kraftlog.log_store.group_offsets import OffsetAndMetadata, offset_records
+from kraftlog.metadata_log.files import MetadataLog
 from kraftlog.protocol.error_code import ErrorCode
 from kraftlog.server.log_server import LogServer
 from kraftlog.topics import CLUSTER_METADATA
@@ -274,6 +275,13 @@ def test_what_is_no_moment(tmp_path: Path):
     done = run_command("serve", tmp_path, "--as-of", "soon", "--port", 0)
     assert done.returncode == 2
     assert "'soon' is not an offset" in done.stderr
+
+
+def test_an_offset_of_the_metadata_log_whose_time_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    two_topics(tmp_path)
+    monkeypatch.setattr(MetadataLog, "batch_at", lambda *_: {"max_timestamp": [-1]})
+    with pytest.raises(ValueError, match="as of offset 3: the time of this offset of the metadata log is unknown"):
+        LogServer(tmp_path, as_of=3)
 
 
 def test_a_moment_before_the_metadata_log_serves_all_topics(tmp_path: Path):

@@ -8,6 +8,7 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
 import aiokafka
 import confluent_kafka
@@ -15,10 +16,14 @@ import pyarrow as pa
 import pytest
 from broker_client import METADATA, BrokerClient, batch, check, log_of, values_of
 from clients import READERS
+from group_member import OFFSET_COMMIT
 
 import kraftlog
+from kraftlog.log_store.partition import Partition
 from kraftlog.protocol.error_code import ErrorCode
 from kraftlog.server.broker import Broker
+from kraftlog.server.fetch_sessions import Answer
+from kraftlog.server.reading_requests import ReadingRequests
 
 LIMIT = 30.0
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -115,6 +120,24 @@ def test_a_fetch_waits_for_its_minimum(broker: Broker):
         writer.produce(first)
         writer.produce(batch("two"))
         assert values_of(reader.fetched()["records"]) == ["one", "two"]
+        assert len(reader.fetch(0, max_wait_ms=600_000, min_bytes=2 * len(first))["records"]) == 2 * len(first)
+
+
+def test_an_append_while_a_fetch_reads_wakes_it(broker: Broker, monkeypatch: pytest.MonkeyPatch):
+    fetched = ReadingRequests._fetched
+    values = ["one"]
+
+    def read_and_append(*arguments: Any) -> list[Answer]:
+        answers = fetched(*arguments)
+        while values:
+            with broker.store.producer() as producer:
+                producer.send("orders", value=values.pop())
+        return answers
+
+    with BrokerClient(broker) as reader:
+        reader.create("orders")
+        monkeypatch.setattr(ReadingRequests, "_fetched", read_and_append)
+        assert values_of(reader.fetch(0, max_wait_ms=600_000)["records"]) == ["one"]
 
 
 def test_a_fetch_without_news_ends_at_its_limit(broker: Broker):
@@ -122,6 +145,23 @@ def test_a_fetch_without_news_ends_at_its_limit(broker: Broker):
         reader.create("orders")
         answer = reader.fetch(0, max_wait_ms=50)
         assert (answer["error_code"], answer["records"], answer["high_watermark"]) == (0, b"", 0)
+
+
+@pytest.mark.parametrize(("acks", "synced"), [(-1, ["orders"]), (1, []), (0, [])])
+def test_what_a_producer_waits_for(tmp_path: Path, acks: int, synced: list[str], monkeypatch: pytest.MonkeyPatch):
+    """Without acknowledgements there is no answer; the next one is that of the next request."""
+    found: list[str] = []
+    sync = Partition.sync
+    monkeypatch.setattr(Partition, "sync", lambda self: (found.append(self.key[0]), sync(self))[1])
+    with Broker(tmp_path / "log", fsync="commit") as broker, BrokerClient(broker) as client:
+        client.create("orders")
+        found.clear()
+        if acks:
+            assert client.produce(batch("one"), acks=acks)["base_offset"] == 0
+        else:
+            client.send(client.produce_frame(batch("one"), acks=0))
+        assert values_of(client.fetch(0)["records"]) == ["one"]
+        assert found == synced
 
 
 def idempotent(*values: str, sequence: int, producer_id: int, epoch: int = 0) -> bytes:
@@ -222,9 +262,13 @@ def test_topics_by_id(broker: Broker):
     with BrokerClient(broker) as client:
         (topic,) = client.ask(METADATA, 13, {"topics": [{"name": "orders"}]})["topics"]
         data = {"topic_id": topic["topic_id"], "partition_data": [{"index": 0, "records": batch("one")}]}
-        answer = client.ask(0, 13, {"acks": 1, "timeout_ms": 1, "topic_data": [data, data | {"topic_id": b"?" * 16}]})
+        offsets = {"group_id": "g", "topics": [{"name": "orders", "partitions": [{"partition_index": 0}]}]}
+        client.ask(OFFSET_COMMIT, 9, offsets)  # which creates the topic of the coordinator
+        internal = broker.store.parts.cluster.topics["__consumer_offsets"].topic_id
+        rows = [data, *(data | {"topic_id": topic_id} for topic_id in (b"?" * 16, internal))]
+        answer = client.ask(0, 13, {"acks": 1, "timeout_ms": 1, "topic_data": rows})
         codes = [one["partition_responses"][0]["error_code"] for one in answer["responses"]]
-        assert codes == [ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_ID]
+        assert codes == [ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.INVALID_TOPIC_EXCEPTION]
     assert log_of(broker.path) == [(0, "one")]
 
 

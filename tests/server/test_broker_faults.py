@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -77,6 +78,9 @@ def test_errors(broker: Broker):
         broker.faults.fail("Fetch", 6)
         assert client.fetch(0)["error_code"] == 6
         assert client.fetch(0)["error_code"] == 0
+        for code in (6, 7):
+            broker.faults.fail("Fetch", code)
+        assert [client.fetch(0)["error_code"] for _ in range(3)] == [6, 7, 0]  # in the order of the calls
     broker.faults.fail("EndTxn", 51)  # CONCURRENT_TRANSACTIONS
     producer = producer_of(broker, **{"transactional.id": "t"})
     producer.init_transactions(LIMIT)
@@ -147,9 +151,11 @@ def test_a_delay_holds_back_only_its_own_connection(broker: Broker):
     with BrokerClient(broker) as slow, BrokerClient(broker) as other:
         other.create("orders")
         broker.faults.delay("Produce", 0.3)
+        begun = time.monotonic()
         slow.send(slow.produce_frame(batch("late")))
         assert other.fetch(0)["records"] == b""
         assert slow.answer(PRODUCE, 11)["responses"][0]["partition_responses"][0]["base_offset"] == 0
+        assert time.monotonic() - begun >= 0.3
 
 
 def test_faults_are_forgotten(broker: Broker):

@@ -11,7 +11,7 @@ from typing import Any
 import aiokafka
 import confluent_kafka
 import pytest
-from broker_client import ADD_OFFSETS, ADD_PARTITIONS, COMMIT_OFFSETS, END, BrokerClient, batch, check, values_of
+from broker_client import ADD_OFFSETS, ADD_PARTITIONS, COMMIT_OFFSETS, END, INIT, BrokerClient, batch, check, values_of
 from clients import kafka
 from confluent_kafka import TopicPartition
 
@@ -249,6 +249,10 @@ def test_an_older_client_adds_partitions_first(broker: Broker):
             ErrorCode.OPERATION_NOT_ATTEMPTED,
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ]
+        assert add_partitions(client, begun, "__consumer_offsets", "orders") == [
+            ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            ErrorCode.OPERATION_NOT_ATTEMPTED,
+        ]
         assert client.init("t")["producer_epoch"] == begun["producer_epoch"] + 1
         assert add_partitions(client, begun, "orders") == [ErrorCode.PRODUCER_FENCED]
         assert client.ask(ADD_PARTITIONS, 4, {})["error_code"] == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
@@ -266,7 +270,43 @@ def test_batches_that_do_not_belong_to_the_transaction(broker: Broker):
         other = of({**begun, "producer_id": begun["producer_id"] + 1}, "x", sequence=0)
         mapped = client.produce(other, version=OLD, transactional_id="t")
         assert mapped["error_code"] == ErrorCode.INVALID_PRODUCER_ID_MAPPING
+        newer = client.init("t")
+        assert add_partitions(client, newer, "orders") == [0]
+        for epoch in (-1, 1):  # the partition knows neither of them
+            stale = of({**newer, "producer_epoch": newer["producer_epoch"] + epoch}, "x", sequence=0)
+            fenced = client.produce(stale, version=OLD, transactional_id="t")
+            assert fenced["error_code"] == ErrorCode.INVALID_PRODUCER_EPOCH
         assert client.fetch(0)["high_watermark"] == 0
+        assert client.ask(END, 4, named(newer, committed=False))["error_code"] == 0
+
+
+@pytest.mark.parametrize(
+    ("key", "first_version", "others"),
+    [
+        (INIT, 4, {"transaction_timeout_ms": 60_000}),
+        (ADD_PARTITIONS, 2, {"topics": [{"name": "orders", "partitions": [0]}]}),
+        (ADD_OFFSETS, 2, {"group_id": "g"}),
+        (END, 2, {"committed": True}),
+    ],
+)
+def test_the_first_version_that_knows_that_a_producer_is_fenced(
+    broker: Broker, key: int, first_version: int, others: dict[str, Any]
+):
+    """Clients of earlier ones are told that its epoch is invalid (KIP-588)."""
+    with BrokerClient(broker) as client:
+        client.create("orders")
+        begun = client.init("t")
+        client.init("t")
+        values = named(begun, **others)
+        codes = []
+        for version in (first_version - 1, first_version):
+            if key == ADD_PARTITIONS:
+                older = {f"v3_and_below_{name}": value for name, value in values.items()}
+                (topic,) = client.ask(key, version, older)["results_by_topic_v3_and_below"]
+                codes += [one["partition_error_code"] for one in topic["results_by_partition"]]
+            else:
+                codes.append(client.ask(key, version, values)["error_code"])
+        assert codes == [ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED]
 
 
 def test_init_producer_id(broker: Broker):
@@ -275,12 +315,31 @@ def test_init_producer_id(broker: Broker):
         assert client.init("t", timeout_ms=0)["error_code"] == 50  # INVALID_TRANSACTION_TIMEOUT
         begun = client.init("t")
         claim = {"producer_id": begun["producer_id"], "producer_epoch": begun["producer_epoch"]}
-        assert client.init("t", **claim)["producer_epoch"] == begun["producer_epoch"] + 1
+        for _ in range(2):  # asked again, it is the same producer (KIP-360)
+            assert client.init("t", **claim)["producer_epoch"] == begun["producer_epoch"] + 1
+        other = claim | {"producer_id": begun["producer_id"] + 1}
+        assert client.init("t", **other)["error_code"] == ErrorCode.PRODUCER_FENCED
+        assert client.init("t")["producer_epoch"] == begun["producer_epoch"] + 2
         assert client.init("t", **claim)["error_code"] == ErrorCode.PRODUCER_FENCED
+        assert client.init("unknown", **claim)["producer_epoch"] == 0  # such as one that has expired
         older = client.ask(22, 3, {"transactional_id": "t", "transaction_timeout_ms": 1} | claim)
         assert older["error_code"] == ErrorCode.INVALID_PRODUCER_EPOCH
         refused = client.ask(22, 6, {"transactional_id": "t", "transaction_timeout_ms": 1, "enable2_pc": True})
         assert refused["error_code"] == ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_a_producer_that_goes_on_after_an_error_twice_is_not_the_one_before(broker: Broker):
+    """It gets the same answer again only as long as nobody has begun or ended a transaction since."""
+    with BrokerClient(broker) as client:
+        client.create("orders")
+        begun = client.init("t")
+        claim = {"producer_id": begun["producer_id"], "producer_epoch": begun["producer_epoch"]}
+        begun = client.init("t", **claim)
+        client.produce(of(begun, "x", sequence=0), version=NEW, transactional_id="t")
+        assert client.init("t", **claim)["producer_epoch"] == begun["producer_epoch"]  # a request that came late
+        assert client.ask(END, 5, named(begun, committed=True))["error_code"] == 0
+        assert client.init("t", **claim)["error_code"] == ErrorCode.PRODUCER_FENCED
+    assert in_log(broker) == [("x", "committed")]
 
 
 def commit_offsets(client: BrokerClient, begun: dict[str, Any], version: int, offset: int, **others: Any) -> int:
@@ -314,6 +373,13 @@ def test_offsets_count_with_their_transaction(broker: Broker, is_new: bool):
             assert fetch_offset(client, require_stable=True) == (0, 5)
         assert commit_offsets(client, begun, 5, 9, member_id="m", generation_id=1) == ErrorCode.UNKNOWN_MEMBER_ID
         assert commit_offsets(client, begun, 5, 9, group_id="") == ErrorCode.INVALID_GROUP_ID
+        for size, code in ((4097, ErrorCode.OFFSET_METADATA_TOO_LARGE), (4096, 0)):  # offset.metadata.max.bytes
+            partition = {"partition_index": 0, "committed_offset": 5, "committed_metadata": "m" * size}
+            topics = [{"name": "orders", "partitions": [partition]}]
+            if not is_new and not code:
+                assert client.ask(ADD_OFFSETS, 4, named(begun, group_id="g"))["error_code"] == 0
+            assert commit_offsets(client, begun, 5 if is_new else 4, 5, topics=topics) == code
+        assert client.ask(END, 5 if is_new else 4, named(begun, committed=False))["error_code"] == 0
 
 
 def test_open_transactions_are_not_read_and_their_end_wakes_readers(broker: Broker):

@@ -162,6 +162,32 @@ def of_empty_topics(count: int) -> bytes:
     return struct.pack(">i", len(body)) + body
 
 
+@pytest.mark.parametrize("size", range(10))
+def test_a_request_without_a_header(size: int):
+    with pytest.raises(InvalidRecordError, match=f"a request of {size} bytes has no header"):
+        Request.parse(bytes(size), "/127.0.0.1")
+
+
+@pytest.mark.parametrize("tags", [b"\0", b"\1\5\2ab", b"\2\5\0\6\1a"])
+def test_tags_in_the_header_are_skipped(tags: bytes):
+    header = struct.pack(">hhih", METADATA, 12, 7, 2) + b"ab" + tags
+    values = {"topics": [{"name": "orders"}]}
+    request = Request.parse(header + b"".join(encoded(apis()[METADATA].request, 12, values)), "/127.0.0.1")
+    assert [one["name"] for one in request.values["topics"]] == ["orders"]
+
+
+@pytest.mark.parametrize(("size", "client_id"), [(-1, None), (0, ""), (2, "ab"), (3, InvalidRecordError)])
+def test_a_client_id_may_be_the_end_of_a_request(size: int, client_id: str | type[Exception] | None):
+    """As that of ApiVersions before version 3, which has no fields."""
+    frame = struct.pack(">hhih", API_VERSIONS, 0, 7, size) + b"ab"[: max(size, 0)]
+    if isinstance(client_id, type):
+        with pytest.raises(client_id, match="a client id of 3 bytes in a request of 12 bytes"):
+            Request.parse(frame, "/127.0.0.1")
+    else:
+        request = Request.parse(frame, "/127.0.0.1")
+        assert (request.client_id, request.correlation_id) == (client_id, 7)
+
+
 @pytest.mark.parametrize(
     "body",
     [

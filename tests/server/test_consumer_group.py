@@ -232,6 +232,39 @@ def test_an_answer_that_was_lost_is_asked_for_again():
     assert group.heartbeat(Heartbeat("a", 1, owned=kept), ORDERS).current.member_epoch == 2
 
 
+@pytest.mark.parametrize("is_away", [False, True])
+def test_only_the_epoch_before_may_be_repeated(is_away: bool):
+    """And that only by a member that is there: a static one that has left for a while joins again."""
+    group = ConsumerGroup("g")
+    join = Heartbeat("a", JOINING, "i", None, 1000, frozenset({"orders"}), owned=NO_PARTITIONS)
+    owned = group.heartbeat(join, ORDERS).current.assigned
+    for epoch, other in ((1, "b"), (2, "c")):
+        group.heartbeat(replace(join, member_id=other, instance_id=None), ORDERS)
+        current = group.heartbeat(Heartbeat("a", epoch, owned=owned), ORDERS).current
+        if current.state == MemberState.UNREVOKED_PARTITIONS:
+            assert (current.member_epoch, current.previous_member_epoch) == (epoch, epoch)
+        owned = current.assigned
+        assert group.heartbeat(Heartbeat("a", epoch, owned=owned), ORDERS).current.member_epoch == epoch + 1
+    current = group.current["a"]
+    assert (current.member_epoch, current.previous_member_epoch) == (3, 2)
+    if is_away:
+        group.leave("a", "i", LEAVING_FOR_A_WHILE)
+        assert refused(group, Heartbeat("a", 2, owned=owned)) == ErrorCode.FENCED_MEMBER_EPOCH
+    assert refused(group, Heartbeat("a", 1, owned=owned)) == ErrorCode.FENCED_MEMBER_EPOCH
+
+
+def test_a_static_member_that_leaves_for_a_while_gives_up_what_it_has_to():
+    group = ConsumerGroup("g")
+    join = Heartbeat("a", JOINING, "i", None, 1000, frozenset({"orders"}), owned=NO_PARTITIONS)
+    owned = group.heartbeat(join, ORDERS).current.assigned
+    group.heartbeat(replace(join, member_id="b", instance_id=None), ORDERS)
+    asked = group.heartbeat(Heartbeat("a", 1, owned=owned), ORDERS).current
+    assert group.heartbeat(Heartbeat("b", 2), ORDERS).current.assigned == NO_PARTITIONS
+    group.leave("a", "i", LEAVING_FOR_A_WHILE)
+    assert group.heartbeat(Heartbeat("b", 2), ORDERS).current.assigned == asked.revoking
+    assert group.current["a"].assigned == asked.assigned
+
+
 def refused(group: ConsumerGroup, beat: Heartbeat) -> ErrorCode:
     before = facts(group)
     with pytest.raises(GroupError) as raised:
@@ -309,6 +342,18 @@ def test_records_are_in_an_order_that_kafka_can_read():
     group.remove("a")
     assert types(changes("g", after, facts(group)))[:3] == [(8, True), (7, True), (5, True)]
     assert types(changes("g", facts(group), {})) == [(6, True), (4, True), (3, True)]
+
+
+def test_assignments_of_a_member_without_a_record_are_no_member():
+    """A cleaner may have removed them later than the record."""
+    group = ConsumerGroup("g")
+    group.heartbeat(Heartbeat("a", JOINING, None, None, 1, frozenset({"orders"}), owned=NO_PARTITIONS), ORDERS)
+    restored = RestoredGroups()
+    for name, key, value in decoded_records({one.key: one.value or b"" for one in changes("g", {}, facts(group))}):
+        if name != "ConsumerGroupMemberMetadata":
+            restored.take(name, key, value)
+    again = restored.finish()["g"]
+    assert (again.is_empty, again.current, again.targets) == (True, {}, {})
 
 
 SUBSCRIBERS = st.dictionaries(

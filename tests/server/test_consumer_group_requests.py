@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from time import sleep
+from time import monotonic, sleep
 from typing import Any
 
 import confluent_kafka
@@ -260,12 +260,32 @@ def test_a_member_that_is_late_is_removed(broker: Broker, monkeypatch: pytest.Mo
             client.beat("a", 1)
             monkeypatch.undo()
         members = kraftlog.open(broker.path).groups()["members"]
+        until = monotonic() + LIMIT
         while len(members[0]) == 2:
+            assert monotonic() < until
             sleep(0.02)
             members = kraftlog.open(broker.path).groups()["members"]
         assert len(client.described()["members"]) == 1
         assert client.beat("a", 1)["error_code"] == ErrorCode.UNKNOWN_MEMBER_ID
         assert numbers(client.beat("b", 2)) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_heartbeats_and_restarts_give_no_more_time_to_give_up_partitions(broker: Broker, restarts: bool):
+    with Consumer(broker) as client:
+        first = client.join("a", rebalance_timeout_ms=1000)
+        client.join("b")
+        assert client.beat("a", 1, topic_partitions=owned(first))["error_code"] == 0
+    if restarts:
+        broker.restart()
+    until = monotonic() + LIMIT
+    with Consumer(broker) as client:
+        while len(client.described()["members"]) == 2:
+            assert monotonic() < until
+            if not restarts:
+                assert client.beat("a", 1)["error_code"] in (0, ErrorCode.UNKNOWN_MEMBER_ID)
+            sleep(0.02)
+        assert client.beat("a", 1)["error_code"] == ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_a_cluster_without_the_feature_does_not_offer_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -187,9 +187,26 @@ def test_a_connection_that_ends_gives_its_memory_back():
     received.end(first)
     received.end(first)
     assert resumed == ["second"]
-    assert received.grow(second, 11)
+    assert received.grow(second, 7)
     received.begin(third)
-    assert not received.grow(third, 10)
+    assert not received.grow(third, 4)
+    assert received.grow(third, 3)  # exactly what is left
+
+
+def test_an_aborted_connection_gives_its_memory_back():
+    received: list[ReceivedBytes] = []
+
+    async def run(connection: Connection) -> None:
+        received.append(connection._received)
+        with suppress(ConnectionResetError):
+            await connection.frame(MOST)
+        connection.abort()
+
+    with served(run) as client:
+        client.sendall(framed(b"x" * 3 * MIB)[:MIB])
+        until(lambda: bool(received) and sum(received[0]._sizes.values()) >= MIB - 4)
+        client.close()
+        until(lambda: not received[0]._sizes)
 
 
 def test_requests_that_nobody_reads_yet_wait_at_the_client():
@@ -213,6 +230,28 @@ def test_requests_that_nobody_reads_yet_wait_at_the_client():
         begin.set()
         sender.join()
         until(lambda: len(answers) == len(frames))
+    assert answers == frames
+
+
+def test_a_request_whose_length_is_cut_is_read_on():
+    """The connection is paused, and has no complete request: it reads on, or would wait for itself."""
+    begin, connections, answers = threading.Event(), list[Connection](), list[bytes]()
+    frames = [bytes(SHARED_BYTES - 4 - 2), b"next"]
+
+    async def run(connection: Connection) -> None:
+        connections.append(connection)
+        while not begin.is_set():
+            await asyncio.sleep(0.001)
+        for _ in frames:
+            answers.append(bytes(await connection.frame(MOST)))
+
+    with served(run) as client:
+        sent = framed(*frames)
+        client.sendall(sent[:SHARED_BYTES])  # with two bytes of the second length
+        until(lambda: bool(connections) and connections[0]._is_paused)
+        client.sendall(sent[SHARED_BYTES:])
+        begin.set()
+        until(lambda: len(answers) == 2)
     assert answers == frames
 
 
@@ -260,6 +299,36 @@ def test_a_response_to_a_client_that_is_gone_fails():
     with served(run) as client:
         client.close()
         until(lambda: bool(errors))
+
+
+def test_a_response_that_waits_for_a_client_that_is_gone_fails():
+    errors, connections = list[Exception](), list[Connection]()
+
+    async def run(connection: Connection) -> None:
+        connections.append(connection)
+        try:
+            await connection.send([bytes(40 * MIB)])
+        except ConnectionResetError as error:
+            errors.append(error)
+
+    with served(run) as client:
+        until(lambda: bool(connections) and not connections[0]._writable.is_set())
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a reset
+        client.close()
+        until(lambda: bool(errors))
+
+
+@pytest.mark.parametrize("size", [1, 100])
+def test_a_length_that_is_allowed(size: int):
+    frames: list[bytes] = []
+
+    async def run(connection: Connection) -> None:
+        frames.append(bytes(await connection.frame(100)))
+
+    with served(run) as client:
+        client.sendall(framed(bytes(size)))
+        until(lambda: bool(frames))
+    assert frames == [bytes(size)]
 
 
 @pytest.mark.parametrize("size", [0, -1, 101])

@@ -18,6 +18,7 @@ from kraftlog.server.log_server import LogServer
 
 LOG = Path(__file__).parents[1] / "golden" / "transactions" / "log"
 LIMIT = 30.0
+DELETE_GROUPS, OFFSET_DELETE = 42, 47
 
 
 @pytest.fixture
@@ -200,11 +201,27 @@ def test_every_version_of_find_coordinator(server: LogServer):
 
 def test_offsets_in_a_file(tmp_path: Path):
     path = tmp_path / "offsets.json"
+    partitions = [{"partition_index": 1, "committed_offset": 7, "committed_leader_epoch": 3, "committed_metadata": ""}]
+    topics = [{"name": "orders", "partitions": partitions}]
     with LogServer(LOG, group_offsets=path) as server, Member(server) as one:
         assert one.commit(12, member_id="", generation_id=-1) == 0
+        assert one.ask(OFFSET_COMMIT, 9, {"group_id": "g", "topics": topics})["topics"][0]["partitions"][0] == {
+            "partition_index": 1,
+            "error_code": 0,
+        }
     assert json.loads(path.read_text())["g"][0]["offset"] == 12
     with LogServer(LOG, group_offsets=path) as server, Member(server) as one:
         assert one.committed() == (12, "why")
+        asked = [{"group_id": "g", "topics": [{"name": "orders", "partition_indexes": [1]}]}]
+        answer = one.ask(OFFSET_FETCH, 9, {"groups": asked})["groups"][0]["topics"][0]["partitions"][0]
+        assert (answer["committed_offset"], answer["committed_leader_epoch"]) == (7, 3)
+        deleted = [{"name": "orders", "partitions": [{"partition_index": 1}]}]
+        assert one.ask(OFFSET_DELETE, 0, {"group_id": "g", "topics": deleted})["error_code"] == 0
+        assert one.committed() == (12, "why")
+        assert [row["partition"] for row in json.loads(path.read_text())["g"]] == [0]
+        assert one.ask(DELETE_GROUPS, 2, {"groups_names": ["g"]})["results"][0]["error_code"] == 0
+        assert one.ask(LIST, 5, {})["groups"] == []
+        assert json.loads(path.read_text()) == {}
     path.write_text("{]")
     with pytest.raises(ValueError, match=r"offsets\.json is not a file of committed offsets"):
         LogServer(LOG, group_offsets=path)

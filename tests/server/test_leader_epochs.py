@@ -121,6 +121,38 @@ def test_a_reader_whose_log_diverges(server: LogServer, last_epoch: int, offset:
     assert bool(partition["records"]) == (expected is None)
 
 
+def test_a_session_is_told_of_divergence_until_it_ends(server: LogServer):
+    """The reader has to truncate its log, whether or not it has got the first answer."""
+    one = {"partition": 0, "fetch_offset": 10, "partition_max_bytes": 100, "last_fetched_epoch": 4}
+    diverging, session_id = {"epoch": 4, "end_offset": 9}, 0
+    with Client(server) as client:
+        for epoch in range(3):
+            topics = [] if epoch else [{"topic": "orders", "partitions": [one]}]
+            values = {"session_id": session_id, "session_epoch": epoch, "min_bytes": 0, "topics": topics}
+            answer = client.ask(FETCH, 12, values)
+            session_id = answer["session_id"]
+            (partition,) = answer["responses"][0]["partitions"]
+            assert {name: partition["diverging_epoch"][name] for name in diverging} == diverging
+
+
+@pytest.mark.parametrize(("offset", "expected"), [(4, ErrorCode.OFFSET_OUT_OF_RANGE), (5, 0)])
+def test_a_reader_before_the_start_of_the_log_is_told_that_and_no_divergence(
+    tmp_path: Path, offset: int, expected: int
+):
+    folder = tmp_path / "orders-0"
+    folder.mkdir()
+    for base_offset, epoch in ((5, 1), (7, 3)):
+        data = kraftlog.encode(pa.table({"value": ["a", "b"]}), base_offset=base_offset, partition_leader_epoch=epoch)
+        with (folder / f"{5:020}.log").open("ab") as file:
+            file.write(data)
+    one = {"partition": 0, "fetch_offset": offset, "partition_max_bytes": 100, "last_fetched_epoch": 2}
+    with LogServer(tmp_path) as server, Client(server) as client:
+        values = {"max_wait_ms": 0, "min_bytes": 1, "topics": [{"topic": "orders", "partitions": [one]}]}
+        (partition,) = client.ask(FETCH, 12, values)["responses"][0]["partitions"]
+    assert partition["error_code"] == expected
+    assert partition["diverging_epoch"]["epoch"] == (-1 if expected else 1)
+
+
 def test_a_log_without_epochs_is_not_checked(tmp_path: Path):
     (tmp_path / "orders-0").mkdir()
     data = kraftlog.encode(pa.table({"value": ["one"]}), partition_leader_epoch=-1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import shutil
 from pathlib import Path
@@ -12,8 +13,9 @@ import kraftlog
 from kraftlog.codec.options import READ_COMMITTED, READ_UNCOMMITTED
 from kraftlog.disk.local_file import LocalFile
 from kraftlog.log_store.errors import OffsetOutOfRangeError
-from kraftlog.server.live_log import LivePartition
+from kraftlog.server.live_log import LiveLog, LivePartition
 from kraftlog.server.readable_log import Fetched
+from kraftlog.server.segment_batches import SegmentBatches
 from kraftlog.server.served_log import ServedLog, ServedPartition
 from kraftlog.topics import TopicPartition
 
@@ -128,3 +130,45 @@ def test_segments_that_are_removed_meanwhile(tmp_path: Path):
         with pytest.raises(OffsetOutOfRangeError):
             live.fetch(0, 1 << 20, READ_UNCOMMITTED)
         assert first_offset(live, live.log_start_offset) == live.log_start_offset
+
+
+def test_a_segment_that_is_removed_before_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A reader is told that the offset is gone, and not that the disk has failed."""
+    now = [1_700_000_000_000]
+    read = SegmentBatches.read
+
+    def remove_and_read(batches: SegmentBatches, *arguments: int) -> tuple[bytes | memoryview, int]:
+        store.apply_retention()
+        return read(batches, *arguments)
+
+    with kraftlog.LogStore(tmp_path, fsync="close", clock=lambda: now[0]) as store:
+        store.create_topic("orders", configs={"internal.segment.bytes": 1024, "retention.ms": 1000})
+        live = LivePartition(store, TopicPartition("orders", 0))
+        producer = store.producer()
+        for _ in range(50):
+            producer.send("orders", value="v" * 100)
+            producer.flush()
+        now[0] += 10_000
+        producer.send("orders", value="new")
+        producer.flush()
+        monkeypatch.setattr(SegmentBatches, "read", remove_and_read)
+        with pytest.raises(OffsetOutOfRangeError):
+            live.fetch(0, 1 << 20, READ_UNCOMMITTED)
+
+
+def test_a_wait_that_has_ended_leaves_nothing(tmp_path: Path):
+    async def wait() -> None:
+        log = LiveLog(store, asyncio.get_running_loop(), auto_create_partitions=0)
+        one, other = (log.growth([TopicPartition("orders", 0)]) for _ in range(2))
+        one.cancel()
+        await asyncio.sleep(0)
+        with store.producer() as producer:
+            producer.send("orders", value="v")
+        await other
+        await asyncio.sleep(0)
+        assert log._growing == {}
+        log.close()
+
+    with kraftlog.LogStore(tmp_path) as store:
+        store.create_topic("orders")
+        asyncio.run(wait())

@@ -11,6 +11,7 @@ from broker_client import END, BrokerClient, batch, check, values_of
 from test_broker_transactions import NEW, OLD, add_partitions, commit_offsets, fetch_offset, in_log, named, of
 
 import kraftlog
+from kraftlog.log_store.partition import Partition
 from kraftlog.protocol.error_code import ErrorCode
 from kraftlog.server.broker import Broker
 
@@ -167,7 +168,8 @@ def test_partitions_and_markers_that_are_not_possible(odd_broker: Broker):
         assert codes(client, marker({"producer_id": -1, "producer_epoch": 0})) == [
             ErrorCode.INVALID_PRODUCER_ID_MAPPING
         ]
-        assert codes(client, marker({"producer_id": 70, "producer_epoch": -1})) == [STALE]
+        for producer_id in (70, 72):  # the second one is unknown
+            assert codes(client, marker({"producer_id": producer_id, "producer_epoch": -1})) == [STALE]
         assert write(client) == []
         assert client.fetch(0)["high_watermark"] == 3
 
@@ -198,6 +200,42 @@ def test_offsets_of_a_group(odd_broker: Broker, is_commit: bool, is_new: bool):
     odd_broker.restart()
     with BrokerClient(odd_broker) as client:
         assert fetch_offset(client) == expected
+
+
+def test_offsets_of_the_next_transaction_wait(odd_broker: Broker, monkeypatch: pytest.MonkeyPatch):
+    """Also when they come while a marker of the transaction before is written once more."""
+    sync, asked = Partition.sync, list[int]()
+
+    def commit_and_sync(partition: Partition) -> None:
+        if partition.key == key and not asked:
+            asked.append(0)
+            with BrokerClient(odd_broker) as other:
+                asked.append(commit_offsets(other, ended, 5, 7))
+        sync(partition)
+
+    with BrokerClient(odd_broker) as client:
+        client.create("orders")
+        begun = client.init("t")
+        assert commit_offsets(client, begun, 5, 5) == 0
+        ended = client.ask(END, 5, named(begun, committed=True))
+        assert fetch_offset(client, require_stable=True) == (0, 5)
+        key = odd_broker.store.parts.groups.partition_for("g")
+        monkeypatch.setattr(Partition, "sync", commit_and_sync)
+        topics = [{"name": key[0], "partition_indexes": [key[1]]}]
+        assert codes(client, marker(ended, topics=topics, transaction_result=True, transaction_version=2)) == [0]
+        assert asked == [0, 0]
+        assert fetch_offset(client) == (0, 5)
+        assert client.ask(END, 5, named(ended, committed=False))["error_code"] == 0
+
+
+def test_a_marker_is_on_disk_before_the_answer(odd_broker: Broker, monkeypatch: pytest.MonkeyPatch):
+    with BrokerClient(odd_broker) as client:
+        client.create("orders")
+        synced: list[str] = []
+        sync = Partition.sync
+        monkeypatch.setattr(Partition, "sync", lambda self: (synced.append(self.key[0]), sync(self))[1])
+        assert codes(client, marker(client.init())) == [0]
+        assert synced == ["orders"]
 
 
 def test_a_log_that_is_only_read_has_no_such_request():

@@ -172,9 +172,12 @@ def test_a_fetch_ends_before_it_is_larger_than_asked_for(tmp_path: Path):
     assert len(everything_of(partition)) == 5 * len(first)
 
 
-def control_batch() -> bytes:
-    """Return a batch with the bit of control records, and a value that no coordinator writes."""
-    data = bytearray(secret_batch(1))
+def control_batch(key: bytes, value: bytes, header: bytes | None) -> bytes:
+    """Return a batch with the bit of control records, and a record that no coordinator writes."""
+    headers = [] if header is None else [{"key": "where", "value": header}]
+    kind = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+    rows = pa.table({"key": [key], "value": [value], "headers": pa.array([headers], kind)})
+    data = bytearray(kraftlog.encode(rows))
     data[22] |= 0x20
     return sealed(bytes(data))
 
@@ -210,8 +213,11 @@ def message_of_magic(magic: int) -> bytes:
     return bytes(kraftlog.encode(rows, magic=magic))
 
 
+MARKER_KEY, MARKER_VALUE = struct.pack(">hh", 0, 1), struct.pack(">hi", 0, 5)
 REFUSED = {
-    "control": control_batch,
+    "control key": lambda: control_batch(SECRET, MARKER_VALUE, None),
+    "control value": lambda: control_batch(MARKER_KEY, SECRET, None),
+    "control header": lambda: control_batch(MARKER_KEY, MARKER_VALUE, SECRET),
     "longer": longer_batch,
     "count of none": lambda: miscounted_batch(0),
     "count of fewer": lambda: miscounted_batch(2),
@@ -258,7 +264,7 @@ def test_batches_of_older_formats_are_refused():
 
 
 def test_a_client_learns_that_a_batch_is_refused(tmp_path: Path):
-    partition_of(tmp_path, control_batch())
+    partition_of(tmp_path, REFUSED["control value"]())
     with LogServer(tmp_path, redaction=Redaction(EVERYTHING)) as server, Client(server) as client:
         partitions = [{"partition": 0, "fetch_offset": 0, "partition_max_bytes": 10_000}]
         values = {"max_bytes": 10_000, "topics": [{"topic": "orders", "partitions": partitions}]}

@@ -270,6 +270,7 @@ def test_a_token_that_is_too_large_is_not_received(broker: kraftlog.Broker, capl
         '{"": "a"}',
         '{"a": "1", "a": "2"}',
         '{"a": "\\u0000"}',
+        '{"a\\u0000": "b"}',
         '{"a": "\\ud800"}',
     ],
 )

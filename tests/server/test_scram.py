@@ -14,7 +14,7 @@ import pytest
 from kraftlog.server.scram import ScramExchange
 from kraftlog.server.users import HASHES, AuthenticationFailedError, ScramCredential, Users
 
-PASSWORDS = {"user": "pencil", "bob=,": "pass,word=é"}
+PASSWORDS = {"user": "pencil", "bob=,": "pass,word=é", "a=2Cb": "another"}
 MECHANISMS = sorted(HASHES)
 
 
@@ -69,6 +69,7 @@ class ScramClient:
         ("user", "n,a=user,", "n=user,r=!~", ""),
         ("bob=,", "n,,", "n=bob=3D=2C,r=abc", ""),
         ("bob=,", "n,a=bob=3D=2C,", "n=bob=3D=2C,r=abc", ""),
+        ("a=2Cb", "n,,", "n=a=3D2Cb,r=abc", ""),
     ],
 )
 def test_both_prove_that_they_know_the_password(

@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import aiokafka
 import pytest
@@ -240,9 +241,21 @@ async def encrypted_echo(connection: Connection) -> None:
         await echo(connection)
 
 
+@pytest.mark.parametrize("is_late", [False, True])
 @pytest.mark.parametrize("size", [10, SHARED_BYTES - 4, 5 * MIB])
-def test_requests_that_arrive_with_the_end_of_the_handshake(files: Certificates, size: int):
+def test_requests_that_arrive_with_the_end_of_the_handshake(
+    files: Certificates, size: int, is_late: bool, monkeypatch: pytest.MonkeyPatch
+):
     """They can fill the memory of the connection before it knows that it is encrypted."""
+    start_tls = asyncio.BaseEventLoop.start_tls
+
+    async def start_late(*arguments: Any, **options: Any) -> asyncio.Transport | None:
+        transport = await start_tls(*arguments, **options)
+        await asyncio.sleep(0.1)
+        return transport
+
+    if is_late:
+        monkeypatch.setattr(asyncio.BaseEventLoop, "start_tls", start_late)
     sent = framed(random.Random(size).randbytes(size), b"next")
     with served(encrypted_echo, ssl_context=Tls(files.server, files.server_key).context()) as client:
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()

@@ -40,7 +40,8 @@ class BrokerWorkload(Workload):
 
     Each worker writes the outputs of some inputs, and commits their offsets, in one transaction; some it aborts, some
     it leaves open. Judged is that the outputs are those of the inputs before the committed offset, each once; that what
-    was acknowledged is there, once and in order; and that what a reader was shown stays.
+    was acknowledged is there, once and in order; that what a reader was shown stays; that nothing counts before its
+    transaction is committed; and that all is refused which a producer asks for that another one has replaced.
 
     Parameters
     ----------
@@ -268,6 +269,7 @@ class Worker:
         self._process = network.process
         self._producer: dict[str, int] = {}
         self._sequences: dict[int, int] = {}
+        self._fenced: tuple[dict[str, int], dict[int, int]] | None = None  # producer and sequences before
         if not is_calm:
             self._process.plays(f"{kind} clients")
 
@@ -290,7 +292,9 @@ class Worker:
             return answer
 
     async def begin(self) -> None:
-        """Begin with the id, and go on where the last commit was."""
+        """Begin with the id, and go on where the last commit was; the producer before is fenced."""
+        if self._producer:
+            self._fenced = self._producer, self._sequences
         begun = await self._ask(INIT, 5, {"transactional_id": self.who, "transaction_timeout_ms": MOST_TIMEOUT_MS})
         self._producer = {name: begun[name] for name in ("producer_id", "producer_epoch")}
         self._process.note("epoch", self.who, *self._producer.values())
@@ -303,16 +307,31 @@ class Worker:
         if self.at < INPUTS:
             await self.begin()
 
-    async def _offset(self, *, is_stable: bool) -> int:
+    def _offsets_request(self, *, is_stable: bool) -> dict[str, Any]:
         topics = [{"name": SOURCE, "partition_indexes": [self._source]}]
-        groups = [{"group_id": self.who, "topics": topics}]
-        fetched = await self._ask(OFFSETS, 9, {"groups": groups, "require_stable": is_stable})
+        return {"groups": [{"group_id": self.who, "topics": topics}], "require_stable": is_stable}
+
+    async def _offset(self, *, is_stable: bool) -> int:
+        fetched = await self._ask(OFFSETS, 9, self._offsets_request(is_stable=is_stable))
         return max(fetched["groups"][0]["topics"][0]["partitions"][0]["committed_offset"], 0)
+
+    async def _offset_waits(self) -> None:
+        """Check that an offset does not count before its transaction is committed, and who asks for it is told so."""
+        offset = await self._offset(is_stable=False)
+        if offset != self.at:
+            raise AssertionError(f"{self.who}: offset {offset} before its transaction is committed, not {self.at}")
+        answer = await self._network.ask(OFFSETS, 9, self._offsets_request(is_stable=True))
+        code = code_in(answer)
+        if code != ErrorCode.UNSTABLE_OFFSET_COMMIT:
+            self._network.refuse(code, f"{self.who}: offsets")
+            raise AssertionError(f"{self.who}: an offset of a transaction under way is stable")
 
     async def run(self) -> None:
         """Process what is left."""
         if not self._producer:
             await self.resume()
+        if not self._is_calm and self._dice.random() < 0.5:
+            await self.begin()  # no partition knows that the first producer is fenced, only the coordinator
         while self.at < INPUTS:
             await self._transaction()
 
@@ -324,29 +343,27 @@ class Worker:
         for number in inputs:
             by_partition.setdefault(number % PARTITIONS, []).append(number)
         if self._kind == "old":
-            topics = [{"name": TOPIC, "partitions": sorted(by_partition)}]
-            values = {f"v3_and_below_{name}": value for name, value in self._producer.items()}
-            values |= {"v3_and_below_transactional_id": self.who, "v3_and_below_topics": topics}
-            await self._ask(ADD_PARTITIONS, 3, values)
+            await self._ask(ADD_PARTITIONS, 3, self._adds(self._producer, sorted(by_partition)))
+        await self._meet_zombie(min(by_partition))
         for partition, numbers in by_partition.items():
-            await self._ask(PRODUCE, PRODUCE_OF[self._kind], self._produce(partition, numbers))
+            values = self._produces(self._producer, self._sequences, partition, numbers)
+            await self._ask(PRODUCE, PRODUCE_OF[self._kind], values)
             self._sequences[partition] = self._sequences.get(partition, 0) + len(numbers)
         names = {"transactional_id": self.who, **self._producer}
         if self._kind == "old":
             await self._ask(ADD_OFFSETS, 3, names | {"group_id": self.who})
-        offset = {"partition_index": self._source, "committed_offset": inputs.stop, "committed_metadata": ""}
-        topics = [{"name": SOURCE, "partitions": [offset]}]
+        await self._meet_zombie(max(by_partition))
         version = 3 if self._kind == "old" else 5
-        await self._ask(COMMIT_OFFSETS, version, names | {"group_id": self.who, "member_id": "", "topics": topics})
-        end = "commit" if self._is_calm else dice.choices(("commit", "abort", "vanish"), (70, 20, 10))[0]
+        await self._ask(COMMIT_OFFSETS, version, self._commits(self._producer, inputs.stop))
+        await self._meet_zombie(min(by_partition))
+        if not self._is_calm and dice.random() < 0.3:
+            await self._offset_waits()
+        end = "commit" if self._is_calm else dice.choices(("commit", "abort", "vanish"), (60, 20, 20))[0]
         if end == "vanish":
-            old = self._producer, self._sequences
             await self.begin()
-            await self._is_fenced(*old)
             return
         if end == "commit":
             self._process.note("committing", self.who, inputs.stop)
-        version = 3 if self._kind == "old" else 5
         ended = await self._ask(END, version, names | {"committed": end == "commit"})
         if self._kind == "new":  # the epoch of its next transaction
             self._producer = {name: ended[name] for name in ("producer_id", "producer_epoch")}
@@ -355,24 +372,41 @@ class Worker:
             self._process.note("committed", self.who, inputs.stop)
             self.at = inputs.stop
 
-    def _produce(self, partition: int, numbers: list[int]) -> dict[str, Any]:
+    def _adds(self, producer: Mapping[str, int], partitions: list[int]) -> dict[str, Any]:
+        values = {f"v3_and_below_{name}": value for name, value in producer.items()}
+        topics = [{"name": TOPIC, "partitions": partitions}]
+        return values | {"v3_and_below_transactional_id": self.who, "v3_and_below_topics": topics}
+
+    def _commits(self, producer: Mapping[str, int], offset: int) -> dict[str, Any]:
+        partition = {"partition_index": self._source, "committed_offset": offset, "committed_metadata": ""}
+        topics = [{"name": SOURCE, "partitions": [partition]}]
+        return {"transactional_id": self.who, **producer, "group_id": self.who, "member_id": "", "topics": topics}
+
+    def _produces(
+        self, producer: Mapping[str, int], sequences: Mapping[int, int], partition: int, numbers: list[int]
+    ) -> dict[str, Any]:
         rows = pa.table({"value": [f"{self.who} {number}" + " ." * (number % 4) * 40 for number in numbers]})
-        sequence = self._sequences.get(partition, 0)
-        stamp = {**self._producer, "base_sequence": sequence, "is_transactional": True}
+        stamp = {**producer, "base_sequence": sequences.get(partition, 0), "is_transactional": True}
         records = bytes(kraftlog.encode(rows, **stamp, timestamp_ms=self._process.clock()))
         return produced(partition, records, self.who)
 
-    async def _is_fenced(self, producer: dict[str, int], sequences: dict[int, int]) -> None:
-        """Let the producer before go on: all that it asks is refused."""
+    async def _meet_zombie(self, partition: int) -> None:
+        """Let the producer that is fenced go on, if there is one and it is its turn: all that it asks is refused."""
+        dice = self._dice
+        if self._fenced is None or dice.random() < 0.3:
+            return
         self._process.plays("a zombie")
-        own = self._producer, self._sequences
-        self._producer, self._sequences = producer, sequences
-        late = self._produce(0, [self.at])
-        self._producer, self._sequences = own
-        names = {"transactional_id": self.who, **producer}
+        producer, sequences = self._fenced
         version = 3 if self._kind == "old" else 5
-        requests = [(PRODUCE, PRODUCE_OF[self._kind], late), (END, version, names | {"committed": True})]
-        for key, number, values in requests:
+        ends = {"transactional_id": self.who, **producer, "committed": dice.random() < 0.5}
+        requests = [
+            (PRODUCE, PRODUCE_OF[self._kind], self._produces(producer, sequences, partition, [self.at])),
+            (COMMIT_OFFSETS, version, self._commits(producer, INPUTS)),
+            (END, version, ends),
+        ]
+        if self._kind == "old":
+            requests.append((ADD_PARTITIONS, 3, self._adds(producer, [partition])))
+        for key, number, values in dice.sample(requests, len(requests)):
             answer = await self._network.ask(key, number, values)
             if not code_in(answer):
                 raise AssertionError(f"{self.who}: a producer that is fenced goes on with request {key}")

@@ -85,6 +85,9 @@ NOT_NOTICED = {
     "write/replaced_segments.py _take_over: disk().sync_folder(folder) (2)": "where the rename is lost, the swap file"
     " is there, and what opens the log takes it over once more",
 }
+NOT_AWAITED = "write/partition_log.py PartitionLog.sync: file.sync()"
+"""By a thread, of a partition of a commit that has failed with another one; few seeds come there."""
+
 RARE = {  # noticed where few of the changes reach the disk: schedules of these steps alone are tried, and all of them
     "log_store/partition_folders.py remove_partition_folder: disk().sync_folder(folder.parent)": (
         "StoreWorkload(1)",
@@ -176,4 +179,4 @@ def test_these_are_all_syncs_that_are_reached():
         simulation.explore(20, variants=2)
         sites |= {site.partition(" < ")[0] for site in simulation.sites}
     assert set(NOT_NOTICED) <= sites
-    assert sites - {NOT_IN_KRAFTLOG, *NOT_NOTICED, *RARE} == set(NOTICED)
+    assert sites - {NOT_IN_KRAFTLOG, NOT_AWAITED, *NOT_NOTICED, *RARE} == set(NOTICED)

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from kraftlog.codec.arrow_arrays import texts_of
 from kraftlog.codec.encode import Encoder
@@ -21,6 +22,7 @@ from kraftlog.log_store.coordinator_runtime import CoordinatorRuntime
 from kraftlog.log_store.errors import (
     InvalidTransactionError,
     InvalidTransactionTimeoutError,
+    ProducerFencedError,
     StorageError,
     UnknownTopicOrPartitionError,
 )
@@ -48,6 +50,9 @@ from kraftlog.log_store.transaction_state import (
 from kraftlog.topics import TRANSACTION_STATE
 from kraftlog.types import Buffer
 
+ProducerEpoch: TypeAlias = tuple[int, int]
+"""Producer id and epoch."""
+
 LONGEST_TIMEOUT_MS = 900_000  # transaction.max.timeout.ms
 EXPIRATION_MS = 7 * 86_400_000  # transactional.id.expiration.ms
 EXPIRED_EVERY_MS = 3_600_000  # transaction.remove.expired.transaction.cleanup.interval.ms
@@ -72,6 +77,8 @@ class _Id:
         of Ctrl-C, leaves it false, and whoever uses the id next writes the record.
     ended : (int, int, bool) or None
         Producer id and epoch that asked last to end a transaction, and whether to commit it.
+    continued : (ProducerEpoch, ProducerEpoch) or None
+        What the last producer that began had before, if it named it, and what it got.
     """
 
     lock: threading.RLock = field(default_factory=threading.RLock)
@@ -81,6 +88,7 @@ class _Id:
     marked: set[Partition] = field(default_factory=set)
     is_written: bool = True
     ended: tuple[int, int, bool] | None = None
+    continued: tuple[ProducerEpoch, ProducerEpoch] | None = None
 
 
 class TransactionCoordinator:
@@ -136,13 +144,24 @@ class TransactionCoordinator:
         states = [each.state for _, each in sorted(self._ids.items())]
         return [state for state in states if state is not None]
 
-    def init_producer_id(self, transactional_id: str, timeout_ms: int) -> TransactionState:
+    def init_producer_id(
+        self, transactional_id: str, timeout_ms: int, continues: ProducerEpoch | None = None
+    ) -> TransactionState:
         """Begin with an id: the producer that had it before is fenced, and its transaction is aborted.
+
+        Parameters
+        ----------
+        transactional_id : str
+        timeout_ms : int
+        continues : (int, int), optional
+            What the producer has been so far, if it goes on after an error (KIP-360).
 
         Raises
         ------
         InvalidTransactionTimeoutError
             When the timeout is not between 1 and 15 minutes in milliseconds.
+        ProducerFencedError
+            When another producer has begun since.
         """
         if not 0 < timeout_ms <= LONGEST_TIMEOUT_MS:
             raise InvalidTransactionTimeoutError(
@@ -151,6 +170,14 @@ class TransactionCoordinator:
             )
         entry = self._id(transactional_id)
         with entry.lock:
+            if continues is not None and entry.state is not None:
+                current = _producer_epoch(entry.state)
+                if entry.continued == (continues, current):
+                    return entry.state  # asked again, because the first response did not reach it
+                if continues != current:
+                    raise ProducerFencedError(
+                        f"transactional id {transactional_id!r}: another producer has begun with it"
+                    )
             if entry.state is not None and entry.state.status == ONGOING:
                 self._abort(entry)
             elif entry.state is not None and entry.state.status in PREPARED:
@@ -161,6 +188,7 @@ class TransactionCoordinator:
             self._log_of(
                 transactional_id
             ).sync()  # else a crash could leave records of an epoch that is given out again
+            entry.continued = None if continues is None else (continues, _producer_epoch(begun))
             return begun
 
     @property
@@ -469,6 +497,10 @@ class TransactionCoordinator:
     def _id(self, transactional_id: str) -> _Id:
         with self._guard:
             return self._ids.setdefault(transactional_id, _Id())
+
+
+def _producer_epoch(state: TransactionState) -> ProducerEpoch:
+    return state.producer_id, state.producer_epoch
 
 
 def _has_ended(entry: _Id, request: tuple[int, int, bool]) -> bool:

@@ -64,15 +64,15 @@ class _Followed:
 
     def is_news(self, fields: Mapping[str, Any]) -> bool:
         """Whether a response must have these fields, as in ``CachedPartition.maybeUpdateResponseData``."""
-        log_start_offset = fields.get("log_start_offset", _UNKNOWN)
-        fails = bool(fields["error_code"]) or "diverging_epoch" in fields
+        high_watermark, log_start_offset = fields["high_watermark"], fields.get("log_start_offset", _UNKNOWN)
         is_news = (
-            fails
+            bool(fields["error_code"])
+            or "diverging_epoch" in fields
             or bool(fields["records"])
-            or (self.high_watermark, self.log_start_offset) != (fields["high_watermark"], log_start_offset)
+            or (self.high_watermark, self.log_start_offset) != (high_watermark, log_start_offset)
         )
-        self.high_watermark = _UNKNOWN if fails else fields["high_watermark"]  # so that it is told when it has ended
-        self.log_start_offset = log_start_offset
+        # with an error both are unknown, so that its end is told
+        self.high_watermark, self.log_start_offset = high_watermark, log_start_offset
         return is_news
 
 

@@ -187,10 +187,14 @@ class Group:
                 if member.synced is not None and not member.synced.done():
                     member.synced.set_exception(GroupError(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
                 member.synced = None
-            most = max((one.rebalance_timeout_ms for one in self.members.values()), default=0)
-            self._rebalance = asyncio.get_running_loop().call_later(most / 1000, self._complete_rebalance)
+            self._limit_rebalance()
         if all(one.joined is not None for one in self.members.values()):
             self._complete_rebalance()
+
+    def _limit_rebalance(self) -> None:
+        """Complete the rebalance when the slowest member has had its time."""
+        most = max((one.rebalance_timeout_ms for one in self.members.values()), default=0)
+        self._rebalance = asyncio.get_running_loop().call_later(most / 1000, self._complete_rebalance)
 
     def _complete_rebalance(self) -> None:
         """Begin a generation of the members that have joined again; static ones stay until their session ends."""
@@ -200,6 +204,10 @@ class Group:
         for member in list(self.members.values()):
             if member.joined is None and member.group_instance_id is None:
                 self._forget(member)
+        joined = [one for one in self.members.values() if one.joined is not None]
+        if self.members and not joined:  # static ones, which are away: nobody could lead them
+            self._limit_rebalance()
+            return
         self.generation += 1
         if not self.members:
             self.state, self.protocol, self.leader = GroupState.EMPTY, None, None
@@ -207,8 +215,7 @@ class Group:
             return
         self.state = GroupState.COMPLETING_REBALANCE
         self.protocol = self._voted_protocol()
-        joined = [one for one in self.members.values() if one.joined is not None]
-        if self.leader not in {one.member_id for one in joined} and joined:
+        if self.leader not in {one.member_id for one in joined}:
             self.leader = joined[0].member_id
         for member in joined:
             waiting, member.joined = member.joined, None
@@ -370,8 +377,6 @@ class Group:
             member.expiry.cancel()
         member.refuse(ErrorCode.UNKNOWN_MEMBER_ID)
         del self.members[member.member_id]
-        if self.leader == member.member_id:
-            self.leader = None
 
     def close(self) -> None:
         """Drop all timers and waiting requests."""

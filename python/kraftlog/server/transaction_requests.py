@@ -75,12 +75,10 @@ class TransactionRequests:
             return {"error_code": ErrorCode.UNSUPPORTED_VERSION, "producer_id": NONE, "producer_epoch": NONE}
         if transactional_id is None:
             return {"producer_id": self._store.parts.new_producer_id(), "producer_epoch": 0}
-        transactions = self._store.parts.transactions
-        state = transactions.state(transactional_id)
-        claimed = values["producer_id"], values["producer_epoch"]
-        if claimed[0] != NONE and (state is None or claimed != (state.producer_id, state.producer_epoch)):
-            raise ProducerFencedError(f"transactional id {transactional_id!r}: another producer has begun with it")
-        state = transactions.init_producer_id(transactional_id, values["transaction_timeout_ms"])
+        continues = None if values["producer_id"] == NONE else (values["producer_id"], values["producer_epoch"])
+        state = self._store.parts.transactions.init_producer_id(
+            transactional_id, values["transaction_timeout_ms"], continues
+        )
         return {"producer_id": state.producer_id, "producer_epoch": state.producer_epoch}
 
     # transactions
@@ -117,7 +115,7 @@ class TransactionRequests:
 
     def _code_of_partition(self, key: TopicPartition) -> int:
         if key[0] in INTERNAL_TOPICS:
-            return ErrorCode.INVALID_TOPIC_EXCEPTION
+            return ErrorCode.TOPIC_AUTHORIZATION_FAILED
         topic = self._log.topic(key[0], NO_TOPIC_ID)
         is_known = topic is not None and key[1] in topic.partitions
         return ErrorCode.NONE if is_known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
