@@ -23,6 +23,7 @@ from kraftlog.server.groups import Groups
 from kraftlog.server.live_log import LiveLog
 from kraftlog.server.options import ServerOptions
 from kraftlog.server.server import Server
+from kraftlog.server.unread_bytes import UnreadBytes
 
 HOST, PARTITIONS = "sim", 1
 
@@ -83,9 +84,10 @@ class SimBroker:
         self._log = LiveLog(store, loop, auto_create_partitions=PARTITIONS)
         self._groups = Groups(StoredOffsets(store))
         options = ServerOptions()
-        handlers = handlers_of(store, self._log, Node(HOST, 1), self._groups, options, PARTITIONS)
+        unread = UnreadBytes(options.max_queued_bytes)
+        handlers = handlers_of(store, self._log, Node(HOST, 1), self._groups, options, unread, PARTITIONS)
         with socket.socket() as unused:
-            self._server = Server(handlers, options, unused)
+            self._server = Server(handlers, options, unused, unread)
         self._groups.begin_sessions()
 
     def take(self, frame: bytes) -> asyncio.Task[bytes | None]:

@@ -27,6 +27,7 @@ from kraftlog.server.server_thread import ServerThread
 from kraftlog.server.topic_requests import TopicRequests
 from kraftlog.server.transaction_lists import StoredTransactions, TransactionLists
 from kraftlog.server.transaction_requests import TransactionRequests
+from kraftlog.server.unread_bytes import UnreadBytes
 from kraftlog.server.upkeep import upkeep
 from kraftlog.write.log_options import Fsync
 
@@ -118,12 +119,16 @@ class Broker:
             self._thread = thread = ServerThread()
             log = LiveLog(self.store, thread.loop, auto_create_partitions=self._auto_create_partitions)
             groups = Groups(StoredOffsets(self.store))
-            handlers = handlers_of(self.store, log, self._node, groups, self._options, self._auto_create_partitions)
+            unread = UnreadBytes(self._options.max_queued_bytes)
+            handlers = handlers_of(
+                self.store, log, self._node, groups, self._options, unread, self._auto_create_partitions
+            )
             with_faults = {key: self.faults.around(handler) for key, handler in handlers.items()}
             features = {name: cluster.features[name] for name in _FEATURES if name in cluster.features}
             opened.callback(log.close)
             thread.loop.call_soon(groups.begin_sessions)
-            thread.start(Server(with_faults, self._options, listening, features), groups.close, upkeep(self.store))
+            server = Server(with_faults, self._options, listening, unread, features)
+            thread.start(server, groups.close, upkeep(self.store))
             opened.callback(thread.stop)
             self._opened = opened.pop_all()
 
@@ -175,6 +180,7 @@ def handlers_of(
     node: Node,
     groups: Groups,
     options: ServerOptions,
+    unread: UnreadBytes,
     auto_create_partitions: int,
 ) -> dict[int, Handler]:
     """Return what answers the requests to a broker, by API key.
@@ -188,6 +194,8 @@ def handlers_of(
     groups : Groups
         The groups of the store.
     options : ServerOptions
+    unread : UnreadBytes
+        The memory of responses, which the server shares.
     auto_create_partitions : int
         As in ``Broker``.
     """
@@ -195,7 +203,7 @@ def handlers_of(
     handlers = {
         **ClusterRequests(log, node).handlers,
         **NodeRequests(store, node).handlers,
-        **ReadingRequests(log, options).handlers,
+        **ReadingRequests(log, options, unread).handlers,
         **ProduceRequests(store, log).handlers,
         **MarkerRequests(store).handlers,
         **TransactionLists(StoredTransactions(store)).handlers,
