@@ -52,6 +52,12 @@ class BrokerProcess:
             sleep(0.02)
         self.bootstrap_servers = self._ready_file.read_text().strip()
 
+    @property
+    def pid(self) -> int:
+        """The id of the process."""
+        assert self._process is not None
+        return self._process.pid
+
     def kill(self) -> None:
         """End the process at once, by SIGKILL."""
         assert self._process is not None

@@ -1,6 +1,6 @@
-"""Lets the tests of this folder import their helpers."""
+"""Lets the tests of this folder import their helpers, and the twin of the messages."""
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "messages")]

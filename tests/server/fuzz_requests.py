@@ -1,8 +1,10 @@
-"""Mutates recorded requests and gives them to the handlers of both servers, in this process and without sockets.
+"""Mutates recorded requests and gives them to the parser, or to the handlers of both servers without sockets.
 
-The corpus is the traffic of three clients, and a request of each kind and version. A mutated frame whose answer is of a
-new kind joins the corpus. An exception other than those that end a connection, a request that takes too long, a fault
-in the log afterwards or a growing process is a defect; the frame is printed.
+The corpus is the traffic of two clients, and a request of each kind and version. A mutated frame that shows something
+new joins it. These are defects, and the frame is printed: an exception other than those that end a connection, values
+that are others after they were encoded and decoded, an unknown server error, a fault in the log afterwards, a growing
+process. Some frames are parsed by the twin as well, the decoder of the tests: both have to agree, also on what is no
+request. A frame that takes too long ends the process with a traceback.
 """
 
 from __future__ import annotations
@@ -11,26 +13,27 @@ import argparse
 import asyncio
 import faulthandler
 import random
+import re
 import resource
 import struct
 import sys
 import tempfile
 import time
 import traceback
+from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import aiokafka
-import confluent_kafka
-from broker_client import batch
-from test_broker_bad_clients import changed_values
-from test_broker_faults import request_of
+import twin
+from mutated_requests import Mutations, one_of_each_version, traffic
+from test_one_message import without_unknown
+from test_requests import plain, with_uuids
 
 import kraftlog
 from kraftlog.errors import InvalidRecordError
+from kraftlog.messages.definition import Definition
 from kraftlog.messages.one_message import decode_message, encoded
 from kraftlog.protocol.api import apis
 from kraftlog.protocol.request import Request, UnsupportedRequestError
@@ -40,230 +43,184 @@ from kraftlog.server.server import ConnectionEndedError
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "transactions" / "log"
 REFUSALS = (InvalidRecordError, UnsupportedRequestError, ConnectionEndedError)
-LIMIT_S = 30
-FRAMES_OF_A_STORE = 20_000
+LIMIT_S = 30  # for so many frames:
+WATCHED = 500  # because each watch starts a thread, which takes half a millisecond
+FRAMES_OF_A_ROUND = 20_000
+FIRST_ROUNDS = 4  # until then, both servers have run, and memory may grow
 MOST_WAITING = 100
-MOST_GROWTH = 256 << 20  # of the memory of this process, after the first round of both servers
-LARGEST = 1 << 16  # of frames that join the corpus
-PRODUCE = 0
-NUMBERS = [0, 1, -1, 2, 127, 128, 255, 2**15 - 1, -(2**15), 2**31 - 1, -(2**31), 2**31 - 2, 2**63 - 1, -(2**63)]
-WIDTHS = (">b", ">h", ">i", ">q")
+MOST_GROWTH = 128 << 20
+MOST_FRAMES = 20_000  # of the corpus,
+LARGEST = 1 << 13  # each of at most so many bytes
+TWIN_EVERY = 20
+HEADER = struct.Struct(">hhih")
+NUMBERS = re.compile(r"0x[0-9a-f]+|\d+")
 
 
-@contextmanager
-def recorded() -> Iterator[list[bytes]]:
-    """Record the frames that servers of this process parse."""
-    frames: list[bytes] = []
-    parse = Request.__dict__["parse"]
+class Fuzzer(ABC):
+    """Gives mutated frames to a part of the server, and counts what comes of them."""
 
-    def recording(frame: bytes, client_host: str) -> Request:
-        frames.append(bytes(frame))
-        return parse.__get__(None, Request)(frame, client_host)  # type: ignore[no-any-return]
+    values_rate: float
 
-    Request.parse = staticmethod(recording)  # type: ignore[method-assign, assignment]
-    try:
-        yield frames
-    finally:
-        Request.parse = parse  # type: ignore[method-assign]
-
-
-def traffic(path: Path) -> list[bytes]:
-    """Return the requests of clients that produce, consume, commit and administrate."""
-    with recorded() as frames, Broker(path) as broker:
-        servers = {"bootstrap.servers": broker.bootstrap_servers}
-        for compression in ("none", "gzip", "lz4", "snappy", "zstd"):
-            producer = confluent_kafka.Producer(servers | {"compression.type": compression})
-            for number in range(20):
-                producer.produce("orders", b"value" * 20, str(number).encode(), headers=[("h", b"x")])
-            producer.flush(10)
-        transactional = confluent_kafka.Producer(servers | {"transactional.id": "t"})
-        transactional.init_transactions(10)
-        consumer = confluent_kafka.Consumer(servers | {"group.id": "g", "auto.offset.reset": "earliest"})
-        consumer.subscribe(["orders"])
-        for is_commit in (True, False):
-            transactional.begin_transaction()
-            transactional.produce("orders", b"one")
-            messages = consumer.consume(10, 10)
-            positions = [confluent_kafka.TopicPartition(one.topic(), one.partition(), one.offset()) for one in messages]
-            transactional.send_offsets_to_transaction(positions, consumer.consumer_group_metadata(), 10)
-            (transactional.commit_transaction if is_commit else transactional.abort_transaction)(10)
-        consumer.commit(asynchronous=False)
-        consumer.close()
-
-        async def other() -> None:
-            reader = aiokafka.AIOKafkaConsumer("orders", **options, group_id="h", auto_offset_reset="earliest")
-            await reader.start()
-            await reader.getmany(timeout_ms=1000)
-            await reader.commit()
-            await reader.stop()
-
-        options = {"bootstrap_servers": broker.bootstrap_servers}
-        asyncio.run(asyncio.wait_for(other(), 60))
-    return frames
-
-
-def one_of_each_version() -> Iterator[bytes]:
-    """Yield a request of each kind and version."""
-    for key, api in sorted(apis().items()):
-        for version in range(api.request.versions.first, api.request.versions.last + 1):
-            tags = b"\0" if version in api.request.flexible else b""
-            header = struct.pack(">hhih", key, version, 1, 1) + b"c" + tags
-            yield header + request_of(key, version)
-            if key == PRODUCE:
-                values = decode_message(api.request, version, request_of(key, version))
-                for topic in values["topic_data"]:
-                    for one in topic["partition_data"]:
-                        one["records"] = batch("one", "two")
-                yield header + b"".join(encoded(api.request, version, values))
-
-
-class Mutations:
-    """Changes of frames, by chance."""
-
-    def __init__(self, dice: random.Random, corpus: list[bytes]) -> None:
-        self._dice = dice
-        self._corpus = corpus
-
-    def frame(self) -> bytes:
-        """Return a frame with changed bytes, or with changed values of its fields."""
-        frame = self._dice.choice(self._corpus)
-        return self._with_values(frame) if self._dice.random() < 0.5 else self._with_bytes(frame)
-
-    def _with_values(self, frame: bytes) -> bytes:
-        try:
-            request = Request.parse(frame, "")
-            values = changed_values(request.values, self._dice, self._dice.choice((0.02, 0.1, 0.4)))
-            body = b"".join(encoded(request.api.request, request.version, values))
-        except (*REFUSALS, ValueError):
-            return self._with_bytes(frame)
-        tags = b"\0" if request.version in request.api.request.flexible else b""
-        return struct.pack(">hhih", request.api.key, request.version, 1, 1) + b"c" + tags + body
-
-    def _with_bytes(self, frame: bytes) -> bytes:
-        data = bytearray(frame)
-        for _ in range(self._dice.choice((1, 1, 1, 2, 3, 8))):
-            self._dice.choice(self._all)(self, data)
-        return bytes(data)
-
-    def _at(self, data: bytearray) -> int:
-        """Return a byte, seldom one of the header."""
-        first = 0 if self._dice.random() < 0.02 else min(8, len(data))
-        return self._dice.randint(first, len(data))
-
-    def _bit(self, data: bytearray) -> None:
-        at = self._at(data)
-        if at < len(data):
-            data[at] ^= 1 << self._dice.randrange(8)
-
-    def _byte(self, data: bytearray) -> None:
-        at = self._at(data)
-        data[at : at + 1] = self._dice.randbytes(1)
-
-    def _number(self, data: bytearray) -> None:
-        layout = self._dice.choice(WIDTHS)
-        size = struct.calcsize(layout)
-        half = 1 << (8 * size - 1)
-        value = (self._dice.choice(NUMBERS) + half) % (2 * half) - half
-        at = self._at(data)
-        data[at : at + size] = struct.pack(layout, value)
-
-    def _varint(self, data: bytearray) -> None:
-        at = self._at(data)
-        data[at : at + self._dice.randrange(3)] = b"\xff" * self._dice.randrange(1, 6) + self._dice.randbytes(1)
-
-    def _removed(self, data: bytearray) -> None:
-        at = self._at(data)
-        del data[at : at + self._dice.choice((1, 2, 4, 8, 40))]
-
-    def _inserted(self, data: bytearray) -> None:
-        at = self._at(data)
-        data[at:at] = self._dice.randbytes(self._dice.choice((1, 2, 4, 8)))
-
-    def _repeated(self, data: bytearray) -> None:
-        at = self._at(data)
-        data[at:at] = data[at : at + self._dice.choice((2, 8, 40, 200))] * self._dice.choice((1, 2, 20))
-
-    def _spliced(self, data: bytearray) -> None:
-        other = self._dice.choice(self._corpus)
-        start = self._dice.randrange(len(other) + 1)
-        at = self._at(data)
-        data[at : at + self._dice.choice((0, 40, 10_000))] = other[start : start + self._dice.choice((4, 40, 400))]
-
-    def _version(self, data: bytearray) -> None:
-        if len(data) >= 4:
-            data[2:4] = struct.pack(">h", self._dice.randrange(20))
-
-    _all: tuple[Callable[[Mutations, bytearray], None], ...] = (
-        _bit,
-        _byte,
-        _number,
-        _number,
-        _varint,
-        _removed,
-        _inserted,
-        _repeated,
-        _spliced,
-        _version,
-    )
-
-
-class Fuzzer:
-    """Gives mutated frames to the handlers of servers, and counts what comes of them."""
-
-    def __init__(self, seed: int, folder: Path) -> None:
-        self._dice = random.Random(seed)
-        self._folder = folder
-        self.corpus = [*one_of_each_version(), *traffic(folder / "recorded")]
-        self._mutations = Mutations(self._dice, self.corpus)
+    def __init__(self, seed: int, corpus: list[bytes]) -> None:
+        self.dice = random.Random(seed)
+        self.corpus = corpus
+        self.mutations = Mutations(self.dice, corpus, self.values_rate)
         self._seen: set[Any] = set()
         self.counts: Counter[str] = Counter()
         self.defects: dict[str, tuple[bytes, str]] = {}
 
     def run(self, until: float, most_frames: int) -> None:
         """Run until a time, or for so many frames; report every half minute."""
-        asyncio.to_thread = _in_place  # type: ignore[assignment]
         rounds, reported, began, first = 0, 0.0, time.monotonic(), 0
         while time.monotonic() < until and self.counts["frames"] < most_frames:
             rounds += 1
-            if rounds % 4 == 0:
-                with LogServer(GOLDEN) as server:
-                    self._give_to(server, until)
-            else:
-                with tempfile.TemporaryDirectory(dir=self._folder) as name:
-                    with Broker(name, fsync="close") as broker:
-                        broker.store.create_topic("orders", 2)
-                        self._give_to(broker, until)
-                    faults = kraftlog.open(name).errors().to_pylist()
-                    if faults:
-                        self._defect(b"", f"a damaged log: {faults[:3]}")
-            if rounds <= 4:
+            self.round(rounds, until)
+            if rounds <= FIRST_ROUNDS:
                 first = resident_bytes()
             elif resident_bytes() - first > MOST_GROWTH:
-                self._defect(b"", f"the memory has grown from {first:,} bytes to {resident_bytes():,}")
+                self.defect(b"", f"the memory has grown from {first:,} bytes to {resident_bytes():,}")
             if time.monotonic() - reported > 30:
                 reported = time.monotonic()
                 print(f"{reported - began:.0f} s: {self}", flush=True)
 
+    @abstractmethod
+    def round(self, number: int, until: float) -> None:
+        """Run for the frames of a round."""
+
+    def frames(self, until: float) -> Iterator[bytes]:
+        """Yield the frames of a round; watch that each is done in time."""
+        for number in range(FRAMES_OF_A_ROUND):
+            if number % WATCHED == 0:
+                if time.monotonic() > until:
+                    break
+                faulthandler.dump_traceback_later(LIMIT_S, exit=True)
+            self.counts["frames"] += 1
+            yield self.mutations.frame()
+        faulthandler.cancel_dump_traceback_later()
+
+    def note(self, frame: bytes, shown: set[Any]) -> bool:
+        """Keep a frame that has shown something for the first time; return whether it has."""
+        if shown <= self._seen:
+            return False
+        self._seen |= shown
+        if len(frame) <= LARGEST and len(self.corpus) < MOST_FRAMES:
+            self.corpus.append(frame)
+        return True
+
+    def defect(self, frame: bytes, text: str) -> None:
+        """Print a defect, the first time."""
+        where = "\n".join(line for line in text.split("\n") if "File" in line)[-400:] or NUMBERS.sub("", text)[:200]
+        self.counts["defects"] += 1
+        if where not in self.defects:
+            self.defects[where] = frame, text
+            print(f"{frame.hex()}\n{text}", flush=True)
+
     def __str__(self) -> str:
         counts = ", ".join(f"{count:,} {name}" for name, count in self.counts.most_common())
         return (
-            f"{counts}; corpus {len(self.corpus):,}, defects {len(self.defects)}, memory {resident_bytes() >> 20} MiB"
+            f"{counts}; {self.counts['frames'] / time.process_time():,.0f} frames a second of CPU, "
+            f"corpus {len(self.corpus):,}, defects {len(self.defects)}, memory {resident_bytes() >> 20} MiB"
         )
+
+
+class ParserFuzzer(Fuzzer):
+    """Parses frames, and compares what is parsed with itself after it was encoded and decoded, and with the twin."""
+
+    values_rate = 0.05
+
+    def round(self, number: int, until: float) -> None:
+        """Parse the frames of a round."""
+        for frame in self.frames(until):
+            request = None
+            try:
+                request = Request.parse(frame, "127.0.0.1")
+            except (InvalidRecordError, UnsupportedRequestError) as error:
+                self.counts["refused"] += 1
+                is_new = self.note(frame, {NUMBERS.sub("", str(error))})  # in any version: they have few valid children
+            except Exception:
+                self.defect(frame, traceback.format_exc())
+                continue
+            else:
+                self.counts["parsed"] += 1
+                kind = request.api.key, request.version
+                is_new = self.note(frame, {(kind, *one) for one in shapes(request.values)})
+                if request.version >= 0:
+                    self._compare_again(frame, request)
+            if is_new or self.counts["frames"] % TWIN_EVERY == 0:
+                self._compare_twin(frame, request)
+
+    def _compare_again(self, frame: bytes, request: Request) -> None:
+        definition, version = request.api.request, request.version
+        try:
+            again = decode_message(definition, version, b"".join(encoded(definition, version, request.values)))
+        except Exception:
+            self.defect(frame, traceback.format_exc())
+            return
+        if again != request.values:
+            self.defect(frame, f"{request.api.name}, version {version}: {request.values} becomes {again}")
+
+    def _compare_twin(self, frame: bytes, request: Request | None) -> None:
+        found = body_of(frame)
+        if found is None:
+            return
+        definition, version, body = found
+        self.counts["compared with the twin"] += 1
+        values = None if request is None else with_uuids(definition, plain(request.values))
+        try:
+            expected = without_unknown(twin.decode_first(definition, version, body)[0])
+        except twin.MalformedError:
+            expected = None
+        if values != expected and not (values is None and "\ufffd" in repr(expected)):  # a text that is not UTF-8
+            self.defect(frame, f"{definition.name}, version {version}: {values}, but the twin has {expected}")
+
+
+def body_of(frame: bytes) -> tuple[Definition, int, bytes] | None:
+    """Return the definition, the version and the bytes of a message; None if the header is unusual."""
+    if len(frame) < HEADER.size:
+        return None
+    key, version, _, size = HEADER.unpack_from(frame)
+    definition = apis()[key].request if key in apis() else None
+    if definition is None or version not in definition.versions or not -1 <= size <= len(frame) - HEADER.size:
+        return None
+    body = frame[HEADER.size + max(size, 0) :]
+    if version not in definition.flexible:
+        return definition, version, body
+    return (definition, version, body[1:]) if body[:1] == b"\0" else None
+
+
+class HandlerFuzzer(Fuzzer):
+    """Gives frames to the handlers of both servers."""
+
+    values_rate = 0.5
+
+    def __init__(self, seed: int, corpus: list[bytes], folder: Path) -> None:
+        super().__init__(seed, corpus)
+        self._folder = folder
+
+    def round(self, number: int, until: float) -> None:
+        """Start a server, give it the frames of a round, and check its log."""
+        asyncio.to_thread = _in_place  # type: ignore[assignment]
+        if number % FIRST_ROUNDS == 0:
+            with LogServer(GOLDEN) as server:
+                self._give_to(server, until)
+            return
+        with tempfile.TemporaryDirectory(dir=self._folder) as name:
+            with Broker(name, fsync="close") as broker:
+                broker.store.create_topic("orders", 2)
+                self._give_to(broker, until)
+            faults = kraftlog.open(name).errors().to_pylist()
+            if faults:
+                self.defect(b"", f"a damaged log: {faults[:3]}")
 
     def _give_to(self, server: Broker | LogServer, until: float) -> None:
         thread = server._thread
         assert thread._server is not None
         handlers = thread._server._handlers
-        asyncio.run_coroutine_threadsafe(self._frames(handlers, until), thread.loop).result()
+        asyncio.run_coroutine_threadsafe(self._give(handlers, until), thread.loop).result()
 
-    async def _frames(self, handlers: Mapping[int, Any], until: float) -> None:
-        waiting: deque[tuple[bytes, asyncio.Task[Any]]] = deque()
-        for number in range(FRAMES_OF_A_STORE):
-            if number % 100 == 0 and time.monotonic() > until:
-                break
-            frame = self._mutations.frame()
-            faulthandler.dump_traceback_later(LIMIT_S, exit=True)
-            self.counts["frames"] += 1
+    async def _give(self, handlers: Mapping[int, Any], until: float) -> None:
+        waiting: deque[asyncio.Task[Any]] = deque()
+        for frame in self.frames(until):
             task = asyncio.get_running_loop().create_task(self._answered(handlers, frame))
             for _ in range(4):
                 await asyncio.sleep(0)
@@ -271,14 +228,12 @@ class Fuzzer:
                     break
             else:
                 self.counts["waited"] += 1
-                waiting.append((frame, task))
+                waiting.append(task)
             while len(waiting) > MOST_WAITING:
-                _, oldest = waiting.popleft()
-                oldest.cancel()
-        for _, task in waiting:
+                waiting.popleft().cancel()
+        for task in waiting:
             task.cancel()
-        await asyncio.gather(*(task for _, task in waiting), return_exceptions=True)
-        faulthandler.cancel_dump_traceback_later()
+        await asyncio.gather(*waiting, return_exceptions=True)
 
     async def _answered(self, handlers: Mapping[int, Any], frame: bytes) -> None:
         try:
@@ -292,25 +247,30 @@ class Fuzzer:
             self.counts["refused"] += 1
             return
         except Exception:
-            self._defect(frame, traceback.format_exc())
+            self.defect(frame, traceback.format_exc())
             return
         self.counts["answered"] += 1
         codes = frozenset(_codes(values))
         if -1 in codes:
-            self._defect(frame, f"{request.api.name}: UNKNOWN_SERVER_ERROR")
-        self._note(frame, (request.api.key, request.version, codes, sum(map(len, pieces)).bit_length()))
+            self.defect(frame, f"{request.api.name}: UNKNOWN_SERVER_ERROR")
+        self.note(frame, {(request.api.key, request.version, codes, sum(map(len, pieces)).bit_length())})
 
-    def _note(self, frame: bytes, kind: Any) -> None:
-        if kind not in self._seen and len(frame) <= LARGEST and len(self._seen) < 50_000:
-            self._seen.add(kind)
-            self.corpus.append(frame)
 
-    def _defect(self, frame: bytes, text: str) -> None:
-        where = "\n".join(line for line in text.split("\n") if "File" in line)[-400:] or text[:200]
-        self.counts["defects"] += 1
-        if where not in self.defects:
-            self.defects[where] = frame, text
-            print(f"{frame.hex()}\n{text}", flush=True)
+def shapes(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield, for each field, the kind of its value: null, sign and bytes of a number, or bits of a length."""
+    for name, value in values.items():
+        if isinstance(value, int):
+            yield name, (value < 0, value.bit_length() + 7 >> 3)
+        elif isinstance(value, dict):
+            yield from shapes(value)
+        elif value is None:
+            yield name, None
+        else:
+            yield name, len(value).bit_length()
+            if isinstance(value, list):
+                for one in value:
+                    if isinstance(one, dict):
+                        yield from shapes(one)
 
 
 def resident_bytes() -> int:
@@ -319,7 +279,7 @@ def resident_bytes() -> int:
 
 
 def _codes(value: Any) -> Iterator[int]:
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         for name, one in value.items():
             if name.endswith("error_code"):
                 yield int(one)
@@ -339,13 +299,20 @@ async def _in_place(run: Callable[..., Any], /, *arguments: Any, **options: Any)
 def main() -> int:
     """Run for so long; 1 if there are defects."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("level", choices=("parser", "handlers"))
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--most-frames", type=int, default=10**9)
     parser.add_argument("--folder", type=Path)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=arguments.folder) as name:
-        fuzzer = Fuzzer(arguments.seed, Path(name))
+        folder = Path(name)
+        corpus = [*one_of_each_version(), *traffic(folder / "recorded")]
+        fuzzer: Fuzzer
+        if arguments.level == "parser":
+            fuzzer = ParserFuzzer(arguments.seed, corpus)
+        else:
+            fuzzer = HandlerFuzzer(arguments.seed, corpus, folder)
         fuzzer.run(time.monotonic() + arguments.seconds, arguments.most_frames)
     print(fuzzer)
     return 1 if fuzzer.defects else 0

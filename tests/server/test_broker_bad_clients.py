@@ -156,7 +156,9 @@ def test_a_client_that_does_not_read_its_responses(broker: Broker):
 
 INTEGERS = [-1, 0, 1, 2, -2, 127, 255, 32767, 2**31 - 1, -(2**31), 2**63 - 1, -(2**63)]
 TEXTS = ["", "orders", "name", "__consumer_offsets", "\0", "a/b", "é" * 200, "x" * 300, "..", "retention.ms", None]
+TEXTS += ["t" * 32_767, "t" * 32_768]
 OF_CLIENTS = "Future exception was never retrieved"  # what asyncio says of clients of other tests in this process
+ONE = batch("one")
 WAITS = {"max_wait_ms", "rebalance_timeout_ms", "session_timeout_ms"}
 
 
@@ -176,8 +178,9 @@ def changed_values(value: Any, dice: random.Random, rate: float) -> Any:
         return dice.choice(INTEGERS)
     if isinstance(value, str):
         return dice.choice(TEXTS)
-    records = [None, b"", batch("one"), batch("one")[: dice.randrange(70)], dice.randbytes(80)]
-    return dice.choice(records) if isinstance(value, bytes | memoryview) else None
+    if not isinstance(value, bytes | memoryview):
+        return None
+    return dice.choice([None, b"", ONE, ONE[: dice.randrange(70)], dice.randbytes(80)])
 
 
 def changed_bytes(data: bytes, dice: random.Random) -> bytes:

@@ -17,6 +17,7 @@ from kraftlog.protocol.request import Request
 from kraftlog.server.options import LOOPBACK, ServerOptions
 from kraftlog.server.outcome import Outcome
 from kraftlog.server.server import Server
+from kraftlog.server.unread_bytes import UnreadBytes
 
 TURNS = 12  # of the event loop, within which a connection is accepted and its request is received
 
@@ -33,7 +34,7 @@ def test_a_connection_that_was_accepted_is_not_answered_after_the_end(turns: int
     async def run() -> None:
         with socket.create_server((LOOPBACK, 0)) as listening:
             address = listening.getsockname()
-            server = Server({METADATA: handler}, ServerOptions(), listening)
+            server = Server({METADATA: handler}, ServerOptions(), listening, UnreadBytes(0))
             await server.start()
             with socket.create_connection(address) as connected:
                 client = Client.__new__(Client)

@@ -31,6 +31,7 @@ from kraftlog.server.users import Users
 LOG = Path(__file__).parents[1] / "golden" / "transactions" / "log"
 LIMIT = 30
 FEW = 10_000
+NEGATIVE = b"\x80\x80\x80\x80\x08"  # the least number in a varint of 32 bits
 API_VERSIONS, METADATA, FETCH, PRODUCE = 18, 3, 1, 0
 
 
@@ -193,13 +194,20 @@ def test_a_client_id_may_be_the_end_of_a_request(size: int, client_id: str | typ
     [
         struct.pack(">hhihi", METADATA, 1, 1, -1, FEW + 1) + b"\0\0" * (FEW + 1),
         struct.pack(">hhih", METADATA, 9, 1, -1) + b"\0\1\0\0\0" + uvarint(FEW + 1) + b"\7\0" * FEW,
+        struct.pack(">hhih", METADATA, 9, 1, -1)
+        + b"\0"
+        + uvarint(FEW // 2 + 2)
+        + (b"\1" + NEGATIVE) * (FEW // 2 + 1)
+        + b"\0\0\0"
+        + uvarint(FEW // 2)
+        + b"\7\0" * (FEW // 2),
         struct.pack(">hhih", METADATA, 9, 1, -1) + uvarint(10**6) + b"\7\0" * 10**6 + b"\1\0\0\0\0",
         struct.pack(">hhihiiii", FETCH, 4, 1, -1, -1, 0, 0, 0)
         + b"\0"
         + struct.pack(">i", 2)
         + 2 * (b"\0\0" + struct.pack(">i", FEW // 2) + bytes(16) * (FEW // 2)),
     ],
-    ids=["elements", "tagged fields", "tagged fields of the header", "elements of several arrays"],
+    ids=["elements", "tagged fields", "negative counts", "tagged fields of the header", "elements of several arrays"],
 )
 def test_small_elements_do_not_fill_the_memory(body: bytes, monkeypatch: pytest.MonkeyPatch):
     """Each of them takes hundreds of times its size; the check comes before the memory."""

@@ -80,7 +80,7 @@ class SimBroker:
         options = ServerOptions()
         self._requests = BrokerRequests(store, Node(HOST, 1), options, loop, auto_create_partitions=PARTITIONS)
         with socket.socket() as unused:
-            self._server = Server(self._requests.handlers, options, unused)
+            self._server = Server(self._requests.handlers, options, unused, self._requests.unread)
         self._requests.groups.begin_sessions()
 
     def take(self, frame: bytes) -> asyncio.Task[bytes | None]:

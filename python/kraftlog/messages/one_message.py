@@ -28,6 +28,12 @@ Read: TypeAlias = Callable[[memoryview, int, "Elements"], tuple[Any, int]]
 MOST_ELEMENTS = 1 << 18
 """Of all arrays of a message together: an element of two bytes can take hundreds of bytes of memory when it is read."""
 
+MOST_TEXT_BYTES = 32767
+"""Of a string, also where a compact length could tell more: what Kafka reads has to fit into versions without them."""
+
+_NEGATIVE = 0x80
+_MESSAGE = "error_message"  # it quotes what a client names, and is cut
+
 _NUMBERS = {
     kinds.BOOL: "?",
     kinds.INT8: "b",
@@ -85,7 +91,7 @@ def encoded(definition: Definition, version: int, values: Mapping[str, Any]) -> 
     """
     pieces: Pieces = []
     try:
-        _struct(definition, definition.fields, version)(values, pieces)
+        _message_writer(definition, version)(values, pieces)
     except (struct.error, AttributeError, TypeError) as error:
         raise ValueError(f"{definition.name}, version {version}: {error}") from error
     return pieces
@@ -134,10 +140,16 @@ def decode_message(definition: Definition, version: int, data: Buffer) -> dict[s
     """
     view = memoryview(data)
     try:
-        values: dict[str, Any] = _struct_reader(definition, definition.fields, version)(view, 0, Elements())[0]
+        values: dict[str, Any] = _message_reader(definition, version)(view, 0, Elements())[0]
     except (struct.error, IndexError, UnicodeDecodeError) as error:
         raise InvalidRecordError(f"{definition.name}, version {version}, of {len(view)} bytes: {error}") from error
     return values
+
+
+@cache
+def _message_writer(definition: Definition, version: int) -> Write:
+    """Return a writer of a message; to find it, no fields are hashed."""
+    return _struct(definition, definition.fields, version)
 
 
 @cache
@@ -253,8 +265,16 @@ def _single(definition: Definition, field: Field, version: int) -> Write:
             value if isinstance(value, bytes) else urlsafe_b64decode(value + "==")
         )
 
+    is_text = field.kind == kinds.STRING
+    is_message = field.column.endswith(_MESSAGE)
+
     def write(value: Any, pieces: Pieces) -> None:
         content = value.encode() if isinstance(value, str) else value
+        if is_text and len(content) > MOST_TEXT_BYTES:
+            if not is_message:
+                found = f"{field.name} of {len(content)} bytes, of at most {MOST_TEXT_BYTES}"
+                raise ValueError(f"{definition.name}: {found}")
+            content = content[:MOST_TEXT_BYTES].decode(errors="ignore").encode()
         pieces += (_size(len(content), is_flexible, field.kind), content)
 
     return write
@@ -269,6 +289,12 @@ def _null(definition: Definition, field: Field, is_nullable: bool, null: bytes) 
     if not is_nullable:
         raise InvalidRecordError(f"{definition.name}: {field.name} cannot be null in this version")
     return null
+
+
+@cache
+def _message_reader(definition: Definition, version: int) -> Read:
+    """Return a reader of a message; to find it, no fields are hashed."""
+    return _struct_reader(definition, definition.fields, version)
 
 
 @cache
@@ -301,7 +327,7 @@ def _struct_reader(definition: Definition, fields: tuple[Field, ...], version: i
                 values[columns[0]], at = read_one(data, at, elements)
         if is_flexible:
             count, at = _uvarint(data, at)
-            elements.take(count)
+            elements.take(max(count, 0))
             for _ in range(count):
                 tag, at = _uvarint(data, at)
                 size, at = _uvarint(data, at)
@@ -345,14 +371,15 @@ def _reader(definition: Definition, field: Field, version: int) -> Read:
 
         return read
     if field.kind == kinds.STRUCT and field.nullable:
+        is_tagged = version in field.tagged
 
         def read_struct(data: memoryview, at: int, elements: Elements) -> tuple[Any, int]:
             if not is_nullable:
                 return element(data, at, elements)
-            mark = data[at]
-            if mark == 1:
-                return element(data, at + 1, elements)
-            return None, at + 1
+            if is_tagged:
+                mark, at = _uvarint(data, at)
+                return (None, at) if mark <= 0 else element(data, at, elements)
+            return (None, at + 1) if data[at] & _NEGATIVE else element(data, at + 1, elements)
 
         return read_struct
     return element
@@ -382,7 +409,11 @@ def _single_reader(definition: Definition, field: Field, version: int) -> Read:
             _check_nullable(field, is_nullable)
             return None, at
         end = _end(data, at, size)
-        return str(data[at:end], "utf-8") if is_text else data[at:end], end
+        if not is_text:
+            return data[at:end], end
+        if size > MOST_TEXT_BYTES:
+            raise IndexError(f"{field.name} of {size} bytes, of at most {MOST_TEXT_BYTES}")
+        return str(data[at:end], "utf-8"), end
 
     return read
 
@@ -393,7 +424,7 @@ def _check_nullable(field: Field, is_nullable: bool) -> None:
 
 
 def _end(data: memoryview, at: int, size: int) -> int:
-    if size > len(data) - at:
+    if not 0 <= size <= len(data) - at:
         raise IndexError(f"{size} bytes at byte {at}")
     return at + size
 
@@ -412,6 +443,7 @@ _INT16, _INT32 = struct.Struct(">h"), struct.Struct(">i")
 
 
 def _uvarint(data: memoryview, at: int) -> tuple[int, int]:
+    """Read what Kafka keeps in an int of 32 bits, with a sign."""
     byte = data[at]
     if byte < 0x80:
         return byte, at + 1
@@ -423,4 +455,5 @@ def _uvarint(data: memoryview, at: int) -> tuple[int, int]:
         shift += 7
         if shift > 35:
             raise IndexError(f"a varint of more than 5 bytes ends at byte {at}")
-    return value & 0xFFFFFFFF, at + 1
+    value &= 0xFFFFFFFF
+    return value - (value >> 31 << 32), at + 1

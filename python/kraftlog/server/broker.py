@@ -110,7 +110,7 @@ class Broker:
             opened.callback(requests.log.close)
             with_faults = {key: self.faults.around(handler) for key, handler in requests.handlers.items()}
             features = {name: cluster.features[name] for name in _FEATURES if name in cluster.features}
-            server = Server(with_faults, self._options, listening, features)
+            server = Server(with_faults, self._options, listening, requests.unread, features)
             thread.loop.call_soon(requests.groups.begin_sessions)
             thread.start(server, requests.groups.close, upkeep(self.store))
             opened.callback(thread.stop)

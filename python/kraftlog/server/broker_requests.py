@@ -21,6 +21,7 @@ from kraftlog.server.server import Handler
 from kraftlog.server.topic_requests import TopicRequests
 from kraftlog.server.transaction_lists import StoredTransactions, TransactionLists
 from kraftlog.server.transaction_requests import TransactionRequests
+from kraftlog.server.unread_bytes import UnreadBytes
 
 GROUP_VERSION = "group.version"  # of groups of the newer protocol (KIP-848)
 
@@ -44,6 +45,8 @@ class BrokerRequests:
         The topics of the store; to be closed before it.
     groups : Groups
         The groups of the store, whose sessions have not begun.
+    unread : UnreadBytes
+        The memory of responses, which the server shares.
     """
 
     def __init__(
@@ -57,11 +60,12 @@ class BrokerRequests:
     ) -> None:
         self.groups = Groups(StoredOffsets(store))
         self.log = log = LiveLog(store, loop, auto_create_partitions=auto_create_partitions)
+        self.unread = UnreadBytes(options.max_queued_bytes)
         group_requests = GroupRequests(log, node, self.groups)
         self._handlers = {
             **ClusterRequests(log, node).handlers,
             **NodeRequests(store, node).handlers,
-            **ReadingRequests(log, options).handlers,
+            **ReadingRequests(log, options, self.unread).handlers,
             **ProduceRequests(store, log).handlers,
             **MarkerRequests(store).handlers,
             **TransactionLists(StoredTransactions(store)).handlers,

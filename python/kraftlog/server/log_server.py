@@ -21,6 +21,7 @@ from kraftlog.server.served_log import ServedLog
 from kraftlog.server.server import Server
 from kraftlog.server.server_thread import ServerThread
 from kraftlog.server.transaction_lists import TransactionLists
+from kraftlog.server.unread_bytes import UnreadBytes
 from kraftlog.tables.log import Log
 from kraftlog.tables.open_log import open as open_log
 from kraftlog.tables.redaction import Redaction
@@ -99,15 +100,16 @@ class LogServer:
         listening = self._options.listen()
         port = int(listening.getsockname()[1])
         self._node = Node(self._options.client_host, port, security_protocol=self._options.security_protocol)
+        unread = UnreadBytes(self._options.max_queued_bytes)
         handlers = {
             **ClusterRequests(self._log, self._node).handlers,
-            **ReadingRequests(self._log, self._options).handlers,
+            **ReadingRequests(self._log, self._options, unread).handlers,
             **RefusedRequests().handlers,
             **TransactionLists(self._transactions).handlers,
             **GroupRequests(self._log, self._node, groups).handlers,
         }
         self._thread = ServerThread()
-        self._thread.start(Server(handlers, self._options, listening), groups.close)
+        self._thread.start(Server(handlers, self._options, listening, unread), groups.close)
 
     @property
     def bootstrap_servers(self) -> str:

@@ -35,7 +35,8 @@ class ServerOptions:
         Of records in a response, apart from the first batch, which is sent whole.
     max_queued_bytes : int
         Of large requests on all connections together, until they are answered (``queued.max.request.bytes``); above
-        it, connections wait with what they send.
+        it, connections wait with what they send. The same number of responses, until clients have read them; above it,
+        a fetch returns one batch.
     max_connections : int
         Others are closed.
     tls : Tls or None

@@ -18,6 +18,7 @@ from kraftlog.server.options import ServerOptions
 from kraftlog.server.outcome import Outcome
 from kraftlog.server.readable_log import NO_TOPIC_ID, ReadableLog, ReadablePartition, ReadableTopic
 from kraftlog.server.server import Handler
+from kraftlog.server.unread_bytes import UnreadBytes
 from kraftlog.tables.partition_offsets import Found, Time
 from kraftlog.topics import TopicPartition
 from kraftlog.types import IsolationLevel
@@ -36,9 +37,10 @@ _TIMES: dict[int, Time] = {
 class ReadingRequests:
     """Answers ``Fetch``, ``ListOffsets`` and ``OffsetForLeaderEpoch``."""
 
-    def __init__(self, log: ReadableLog, options: ServerOptions) -> None:
+    def __init__(self, log: ReadableLog, options: ServerOptions, unread: UnreadBytes) -> None:
         self._log = log
         self._options = options
+        self._unread = unread
         self._sessions = FetchSessions()
 
     @property
@@ -56,12 +58,13 @@ class ReadingRequests:
         # a client that vanishes while it waits is noticed only when it is answered
         wait_ms = min(max(values["max_wait_ms"], 0), self._options.max_idle_ms)
         deadline = loop.time() + wait_ms / 1000
-        max_bytes = min(values["max_bytes"], self._options.max_response_bytes)
-        min_bytes = min(values["min_bytes"], max_bytes)
         while True:
+            max_bytes = min(values["max_bytes"], self._options.max_response_bytes, self._unread.left)
+            min_bytes = min(values["min_bytes"], max_bytes)
             grown = self._log.growth(self._partitions(context))  # before the log is read, so that no append is missed
             try:
-                answers = await asyncio.to_thread(self._fetched, context, max_bytes, isolation_level)
+                with self._unread.held(max(max_bytes, 0)):
+                    answers = await asyncio.to_thread(self._fetched, context, max_bytes, isolation_level)
                 size = sum(len(fields["records"]) for _, fields in answers)
                 if size >= min_bytes or any(_must_be_told(fields) for _, fields in answers):
                     break

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import socket
 import ssl
@@ -19,6 +20,7 @@ from kraftlog.server.connection import SHARED_BYTES, Connection
 from kraftlog.server.error_response import error_response, has_error
 from kraftlog.server.options import ServerOptions
 from kraftlog.server.received_bytes import ReceivedBytes
+from kraftlog.server.unread_bytes import UnreadBytes
 from kraftlog.server.users import AuthenticationFailedError
 from kraftlog.types import Buffer
 
@@ -37,6 +39,7 @@ _LEAST_LEVELS = {"metadata.version": 7}  # 3.3-IV3, the first one of Kafka 4
 _HANDSHAKE_SECONDS = 30.0  # of TLS and SASL together: until then, a client holds a connection of which nobody knows
 _MOST_TOKEN_BYTES = 1 << 19  # sasl.server.max.receive.size
 _FAILURE_SECONDS = 0.1  # connection.failed.authentication.delay.ms, which slows down who guesses
+_WARNING_SECONDS = 60.0
 _FEATURES_EPOCH = 0  # they do not change while a server runs
 
 
@@ -53,6 +56,8 @@ class Server:
     options : ServerOptions
     listening : socket.socket
         Closed with the server.
+    unread : UnreadBytes
+        The memory of responses, which handlers share.
     features : mapping of str to int
         Levels of the features of the cluster that clients depend on.
     """
@@ -62,6 +67,7 @@ class Server:
         handlers: Mapping[int, Handler],
         options: ServerOptions,
         listening: socket.socket,
+        unread: UnreadBytes,
         features: Mapping[str, int] = _NO_FEATURES,
     ) -> None:
         self._features = features
@@ -70,18 +76,34 @@ class Server:
             self._handlers |= dict.fromkeys((SASL_HANDSHAKE, SASL_AUTHENTICATE), _authenticated_already)
         self._options = options
         self._listening = listening
+        self._unread = unread
         self._connections: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
         self._is_closed = False
+        self._next_warning = 0.0
 
     async def start(self) -> None:
         """Start to accept connections."""
         shared = memoryview(bytearray(SHARED_BYTES))
         received = ReceivedBytes(self._options.max_queued_bytes)
         ssl_context = None if self._options.tls is None else self._options.tls.context()
-        self._server = await asyncio.get_running_loop().create_server(
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(self._failed)
+        self._server = await loop.create_server(
             lambda: Connection(self._connected, shared, received, ssl_context), sock=self._listening
         )
+
+    def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Log what the event loop could not do.
+
+        Without file descriptors it tries to accept connections each second, each time for the whole backlog.
+        """
+        error = context.get("exception")
+        if not isinstance(error, OSError) or error.errno not in (errno.EMFILE, errno.ENFILE):
+            loop.default_exception_handler(context)
+        elif loop.time() >= self._next_warning:
+            self._next_warning = loop.time() + _WARNING_SECONDS
+            _log.error("no connection is accepted: %s; raise the limit of open files (ulimit -n)", error)
 
     async def close(self) -> None:
         """Stop to listen, and close all connections."""
@@ -149,8 +171,9 @@ class Server:
         response = await self.response(frame, connection.client_host)
         if response is None:
             return
-        async with asyncio.timeout(self._options.max_idle_ms / 1000):
-            await connection.send(response)
+        with self._unread.held(sum(map(len, response))):
+            async with asyncio.timeout(self._options.max_idle_ms / 1000):
+                await connection.send(response)
 
     async def response(self, frame: Buffer, client_host: str) -> Pieces | None:
         """Return the frame of the response to a request; None if its client expects none.
