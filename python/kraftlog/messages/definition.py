@@ -110,10 +110,6 @@ class Field:
         """The field's name as a column's: ``leaderEpoch`` is ``leader_epoch``."""
         return snake_case(self.name)
 
-    def __hash__(self) -> int:
-        """Return a hash without what is rarely different: each request looks for its fields in a cache."""
-        return hash((self.name, self.kind))
-
 
 @dataclass(frozen=True)
 class Definition:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, TypeAlias
 
 from kraftlog.server.server import Server
+
+_THREADS = 8  # num.io.threads
 
 OnEnd: TypeAlias = Callable[[], Awaitable[None]]
 Background: TypeAlias = Coroutine[Any, Any, None] | None
@@ -24,6 +27,8 @@ class ServerThread:
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
+        # each may decompress a batch at the same time: with asyncio's number, memory would grow with the processors
+        self.loop.set_default_executor(ThreadPoolExecutor(_THREADS, "kraftlog-io"))
         self._is_to_end = asyncio.Event()
         self._thread: threading.Thread | None = None
         self._server: Server | None = None
