@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from itertools import combinations
 from pathlib import Path
 
 import pyarrow as pa
@@ -91,6 +92,41 @@ def test_a_replacement_that_is_stopped_is_finished_or_undone(folder: Path):
         outcomes.append(left == after)
     assert outcomes == sorted(outcomes)  # from one step on
     assert set(outcomes) == {False, True}
+
+
+def replace_by_the_first_batch(folder: Path) -> None:
+    """Put one batch in the place of the first three segments: nothing of the others is left."""
+    replaced = PartitionFolder.of(folder).segments[:3]
+    data = replaced[0].local_path.read_bytes()
+    replace_segments(folder, write_cleaned(folder, 0, [data[: len(data) // 2]]), replaced)
+
+
+def test_segments_of_which_nothing_is_left_do_not_come_back_before_a_gap(folder: Path):
+    """A crash loses any of the unlinks that no sync has confirmed; a key could come back without its tombstone."""
+    files_before = files(folder)
+    whole = Path(shutil.copytree(folder, folder.parent / "whole" / folder.name))
+    with use_disk(FaultyDisk()) as disk:
+        replace_by_the_first_batch(whole)
+    found = set()
+    for number in range(len(disk.steps)):
+        done = disk.steps[:number]
+        synced = max((at for at, step in enumerate(done) if step.name == "sync_folder"), default=-1)
+        lost = [step.path.name for step in done[synced + 1 :] if step.name == "unlink"]
+        for count in range(len(lost) + 1):
+            for back in combinations(lost, count):
+                crashed = Path(shutil.copytree(folder, folder.parent / f"{number}, {back}"[:200] / folder.name))
+                with use_disk(FaultyDisk(since(number))), pytest.raises(OSError, match="Input/output error"):
+                    replace_by_the_first_batch(crashed)
+                for name in back:
+                    (crashed / name).write_bytes(files_before[name])
+                assert not PartitionFolder.of(crashed).missing_segments
+                shown = kraftlog.open(crashed).records(["offset"]).to_table()["offset"].to_pylist()
+                reopened(crashed)
+                assert kraftlog.open(crashed).records(["offset"]).to_table()["offset"].to_pylist() == shown
+                assert kraftlog.open(crashed).errors().to_pylist() == []
+                found.add(tuple(shown))
+    assert found <= {tuple(range(10)), *((0, *range(start, 10)) for start in (2, 4, 6))}
+    assert (0, *range(6, 10)) in found
 
 
 def test_what_replaces_a_segment_has_its_aborted_transactions(tmp_path: Path):

@@ -74,9 +74,8 @@ def remove_segment(folder: Path, base_offset: int) -> None:
 
 
 def _take_over(folder: Path, base_offset: int, others: Iterable[int]) -> None:
-    for each in others:
-        disk().unlink(segment_file(folder, each))
-        _remove_beside(folder, each)
+    for each in others:  # in order, each for good: what comes back before a gap may have been deleted in the gap
+        remove_segment(folder, each)
     for kind in _BESIDE[:-1]:  # the snapshot of producers before the segment stays true
         _unlink(segment_file(folder, base_offset, kind))
     disk().sync_folder(folder)
