@@ -16,6 +16,8 @@ from contextlib import suppress
 from pathlib import Path
 from random import Random
 from time import monotonic
+from types import TracebackType
+from typing import Self
 
 import aiokafka
 from aiokafka.errors import KafkaError
@@ -159,6 +161,15 @@ class OrderWorkers:
         ]
         for thread in self._threads:
             thread.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if error is not None:  # the workers end, and do not write into the logs of other tests
+            self._until = monotonic()
 
     def finish(self) -> None:
         """Wait until all orders that there are now are processed; no more may come."""

@@ -25,9 +25,8 @@ def test_kafka_opens_what_a_killed_broker_has_left(java: Jvm, audits: Audits, tm
     """The last kill leaves one transaction open; Kafka ends it, and shows neither its record nor those of others."""
     log_dir, dice = tmp_path / "logs", random.Random(seed)
     Orders.create_topics(log_dir)
-    with BrokerProcess(log_dir) as broker:
+    with BrokerProcess(log_dir) as broker, OrderWorkers(broker.bootstrap_servers, seed) as workers:
         orders = Orders(broker.bootstrap_servers, dice)
-        workers = OrderWorkers(broker.bootstrap_servers, seed)
         for _ in range(KILLS):
             orders.send()
             broker.kill()

@@ -29,9 +29,11 @@ def test_each_order_is_processed_once_when_answers_are_lost(tmp_path: Path, seed
     """Before a request is done, or after it; the broker is killed with some of these faults still to come."""
     dice, path = random.Random(f"faults {seed}"), tmp_path / "log"
     Orders.create_topics(path)
-    with Broker(path, fsync=dice.choice(["commit", "close"])) as broker:
+    with (
+        Broker(path, fsync=dice.choice(["commit", "close"])) as broker,
+        OrderWorkers(broker.bootstrap_servers, seed) as workers,
+    ):
         orders = Orders(broker.bootstrap_servers, dice)
-        workers = OrderWorkers(broker.bootstrap_servers, seed)
         for _ in range(ROUNDS):
             for request in dice.sample(REQUESTS, 2):
                 dice.choice([broker.faults.drop_before, broker.faults.drop_after])(request)

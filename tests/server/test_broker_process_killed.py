@@ -21,9 +21,11 @@ KILLS = 3
 def test_each_order_is_processed_once(tmp_path: Path, seed: int):
     dice, path = random.Random(seed), tmp_path / "log"
     Orders.create_topics(path)
-    with BrokerProcess(path, "--fsync", dice.choice(["commit", "close"])) as broker:
+    with (
+        BrokerProcess(path, "--fsync", dice.choice(["commit", "close"])) as broker,
+        OrderWorkers(broker.bootstrap_servers, seed) as workers,
+    ):
         orders = Orders(broker.bootstrap_servers, dice)
-        workers = OrderWorkers(broker.bootstrap_servers, seed)
         for _ in range(KILLS):
             orders.send()
             broker.kill()

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,11 +14,14 @@ from test_connections import METADATA, Client
 
 from kraftlog.errors import KraftlogError
 from kraftlog.log_store.errors import ForkedStoreError, InvalidTransactionError
+from kraftlog.log_store.partition import Partition
 from kraftlog.protocol.request import Request
+from kraftlog.server.broker import Broker
 from kraftlog.server.options import LOOPBACK, ServerOptions
 from kraftlog.server.outcome import Outcome
 from kraftlog.server.server import Server
 from kraftlog.server.unread_bytes import UnreadBytes
+from kraftlog.topics import TopicPartition
 
 TURNS = 12  # of the event loop, within which a connection is accepted and its request is received
 
@@ -50,6 +54,19 @@ def test_a_connection_that_was_accepted_is_not_answered_after_the_end(turns: int
                 assert handled == []
 
     asyncio.run(run())
+
+
+def test_a_kill_while_a_thread_opens_a_partition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    abandon, other = Partition.abandon, TopicPartition("other", 0)
+    with Broker(tmp_path) as broker:
+        store = broker.store
+        store.create_topic("one")
+        store.parts.partition_of(TopicPartition("one", 0))
+        with monkeypatch.context() as opening:
+            opening.setattr(Partition, "abandon", lambda one: (store._partitions.setdefault(other, one), abandon(one)))
+            broker.kill()
+        broker.restart()
+        assert [*broker.store.topics] == ["one"]
 
 
 @pytest.mark.parametrize("error", [ForkedStoreError("of a child"), KraftlogError("unexpected"), OSError("of a disk")])

@@ -236,7 +236,7 @@ def test_requests_that_nobody_reads_yet_wait_at_the_client():
 def test_a_request_whose_length_is_cut_is_read_on():
     """The connection is paused, and has no complete request: it reads on, or would wait for itself."""
     begin, connections, answers = threading.Event(), list[Connection](), list[bytes]()
-    frames = [bytes(SHARED_BYTES - 4 - 2), b"next"]
+    frames = [bytes(SHARED_BYTES - 4 - 1), b"next"]
 
     async def run(connection: Connection) -> None:
         connections.append(connection)
@@ -247,9 +247,9 @@ def test_a_request_whose_length_is_cut_is_read_on():
 
     with served(run) as client:
         sent = framed(*frames)
-        client.sendall(sent[:SHARED_BYTES])  # with two bytes of the second length
+        client.sendall(sent[: SHARED_BYTES + 1])  # with two bytes of the second length
         until(lambda: bool(connections) and connections[0]._is_paused)
-        client.sendall(sent[SHARED_BYTES:])
+        client.sendall(sent[SHARED_BYTES + 1 :])
         begin.set()
         until(lambda: len(answers) == 2)
     assert answers == frames

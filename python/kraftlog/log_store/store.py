@@ -576,7 +576,7 @@ class LogStore:
         parts = getattr(self, "_parts", None)
         if parts is not None:
             parts.transactions.close()
-        for partition in self._partitions.values():
+        for partition in list(self._partitions.values()):  # a thread may open one at this moment
             partition.abandon()
         threads = getattr(self, "_threads", None)
         if threads is not None:
