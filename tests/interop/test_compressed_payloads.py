@@ -40,6 +40,8 @@ READ_HERE_ALONE = {
 }
 REFUSED_HERE_ALONE = {f"gzip with flags {flags} and 0 bytes" for flags in (32, 64, 128)}
 NOT_BY_PACKAGES = {"gzip of 2000 empty members first"}
+# Java from 17.0.21 on also refuses what is behind the last record; before, and here, it is not looked at
+BEHIND_THE_RECORDS = "Error checking for remaining bytes after reading batch"
 
 
 def batch(payload: bytes, codec: int) -> bytes:
@@ -285,6 +287,8 @@ def test_payloads(java: Jvm, monkeypatch: pytest.MonkeyPatch, codec: int) -> Non
                 continue
             if name in READ_HERE_ALONE:
                 assert is_refused
+                continue
+            if not is_fault and name.startswith("gzip and ") and BEHIND_THE_RECORDS in (answer["error"] or ""):
                 continue
             expected = [[*row[:2], *(bytes.fromhex(field) for field in row[2:4])] for row in answer["rows"]]
             if is_fault != is_refused or (not is_fault and rows != expected):
