@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import io
 import shutil
 import subprocess
 import sys
+import threading
 from base64 import b64encode
 from collections.abc import Callable
 from contextlib import suppress
@@ -24,11 +26,11 @@ from golden_files import GOLDEN
 from kraftlog.broker import replay as module
 from kraftlog.broker import run
 from kraftlog.broker.errors import NotDeliveredError
-from kraftlog.broker.mapping import OffsetMapping, runs_of
+from kraftlog.broker.mapping import MAPPING, OffsetMapping, read_mapping, runs_of
 from kraftlog.broker.pace import Pace
 from kraftlog.broker.stretch import Stretch
 from kraftlog.broker.uncut import Uncut
-from kraftlog.disk.disk import use_disk
+from kraftlog.disk.disk import Disk, use_disk
 from kraftlog.tables.redaction import Redaction
 
 LOG = GOLDEN / "transactions" / "log"
@@ -352,6 +354,31 @@ def test_reset_plan_through_a_mapping(cluster: Cluster, tmp_path: Path):
         assert (done.returncode, message in done.stderr) == (2, True), done.stderr
     done = command("offsets", tmp_path / "log", "--mapping", tmp_path / "m.csv")
     assert (done.returncode, "--mapping is of --reset-plan" in done.stderr) == (2, True)
+
+
+def test_threads_of_arrow_release_nothing_of_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Such a thread aborts a process that ends at this moment."""
+    elsewhere, own = list[str](), threading.get_ident()
+
+    class Text(bytes):
+        def __getitem__(self, part: Any) -> Any:
+            return Text(super().__getitem__(part))
+
+        def __del__(self) -> None:
+            if threading.get_ident() != own:
+                elsewhere.append("bytes")
+
+    class File(io.BytesIO):
+        def __del__(self) -> None:
+            if threading.get_ident() != own:
+                elsewhere.append("file")
+
+    monkeypatch.setattr(Disk, "read_bytes", lambda _, path: Text(path.read_bytes()))
+    monkeypatch.setattr(io, "BytesIO", File)
+    (tmp_path / "m.csv").write_text(",".join(MAPPING.names) + "\none,0,0,new,5,3\n")
+    for _ in range(2000):  # of a file, a thread of Arrow has the last reference in one of ten to twenty
+        assert read_mapping(tmp_path / "m.csv").num_rows == 1
+    assert elsewhere == []
 
 
 OFFSETS = st.lists(st.integers(0, 60), min_size=1, max_size=30, unique=True).map(sorted)

@@ -1,4 +1,4 @@
-"""A classic group without sockets: who is in a generation, who leads it, and who is told what."""
+"""A classic group without sockets: who is in a generation, who leads it, and what each member gets."""
 
 from __future__ import annotations
 

@@ -85,10 +85,10 @@ def read_mapping(path: Path, *, is_whole: bool = True) -> pa.Table:
     end = data.rfind(b"\n", 0, zeros if zeros >= 0 else len(data)) + 1
     if is_whole and end < len(data):
         raise ValueError(f"{path}: the last line is truncated: {data[end : end + 80]!r}")
-    # a copy that is Arrow's own: a thread of Arrow that has to release an object of Python while the process ends
-    # aborts it (apache/arrow#34314)
+    # a copy that is Arrow's own: its threads release what they read after the call has returned, and an object of
+    # Python that is released while the process ends aborts it (apache/arrow#34314)
     copied = pa.BufferOutputStream()
-    copied.write(data[:end])
+    copied.write(memoryview(data)[:end])
     try:
         return csv.read_csv(
             pa.BufferReader(copied.getvalue()),

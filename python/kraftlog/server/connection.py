@@ -245,7 +245,7 @@ class Connection(asyncio.BufferedProtocol):
             raise ConnectionResetError("the connection is lost")
 
     def abort(self) -> None:
-        """Close the connection at once; with TLS, the client is told that this is the end."""
+        """Close the connection at once; with TLS, the client learns that this is the end."""
         if self._ssl_context is not None:
             self._transport.close()
         self._received.end(self._grow)

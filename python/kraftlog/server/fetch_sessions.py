@@ -71,7 +71,7 @@ class _Followed:
             or bool(fields["records"])
             or (self.high_watermark, self.log_start_offset) != (high_watermark, log_start_offset)
         )
-        # with an error both are unknown, so that its end is told
+        # with an error both are unknown, so that a response has the partition when the error is over
         self.high_watermark, self.log_start_offset = high_watermark, log_start_offset
         return is_news
 
