@@ -85,6 +85,7 @@ import sys
 from pathlib import Path
 
 import fuzz_requests
+from kraftlog.protocol.request import Request
 from mutated_requests import one_of_each_version
 
 kept, parse = [], Request.parse
@@ -136,6 +137,7 @@ def test_a_damaged_log(monkeypatch: Patch, tmp_path: Path):
 
 HANGING = """
 import fuzz_requests
+from kraftlog.protocol.request import Request
 from mutated_requests import one_of_each_version
 
 def hang(frame, client_host):
