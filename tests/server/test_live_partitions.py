@@ -93,8 +93,13 @@ def first_offset(partition: LivePartition, offset: int) -> int:
 
 
 def test_a_fetch_reads_from_where_the_one_before_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    key, read, starts = TopicPartition("orders", 0), LocalFile.read, list[int]()
-    monkeypatch.setattr(LocalFile, "read", lambda file, start, end: (starts.append(start), read(file, start, end))[1])
+    key, read, starts = TopicPartition("orders", 0), LocalFile.read_into, list[int]()
+
+    def noted(file: LocalFile, target: memoryview, start: int) -> None:
+        starts.append(start)
+        read(file, target, start)
+
+    monkeypatch.setattr(LocalFile, "read_into", noted)
     with kraftlog.LogStore(tmp_path, fsync="close") as store, store.producer() as producer:
         store.create_topic("orders")
         live, ends = LivePartition(store, key), [0]

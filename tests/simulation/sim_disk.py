@@ -27,6 +27,7 @@ from kraftlog.disk.backup_path import BackupPath
 from kraftlog.disk.disk import Disk
 from kraftlog.disk.entries import Entry, FileState
 from kraftlog.disk.local_file import ShortReadError
+from kraftlog.disk.waiting import about_to_wait
 from kraftlog.disk.writing import FileId, WritableFile
 from kraftlog.types import Buffer, InputFile
 
@@ -263,6 +264,7 @@ class SimDisk(Disk):
         """Open a file for reading."""
         if isinstance(path, BackupPath):
             return super().open(path, size)  # type: ignore[return-value]
+        about_to_wait()  # so that the seed decides about the order of reads, too
         number = self._at(path)
         self._step("open", path)
         return SimReadFile(self, path, number, size)

@@ -24,6 +24,7 @@ from kraftlog.disk.part_path import PartPath
 from kraftlog.disk.remote_files import RemoteFile, remote_entries, remote_entry, remote_state, remote_tree
 from kraftlog.disk.remote_path import LogPath, RemotePath
 from kraftlog.disk.remote_writing import fetch, put, remove, remove_remote_tree, send
+from kraftlog.disk.waiting import about_to_wait
 from kraftlog.disk.writing import LocalWriting
 from kraftlog.types import Buffer, InputFile
 
@@ -130,6 +131,8 @@ class Disk(LocalWriting):
         size : int, optional
             Size from the listing: bytes appended since are not read, and reading bytes truncated since fails.
         """
+        if not isinstance(path, Path):
+            about_to_wait()
         if isinstance(path, PartPath):
             from kraftlog.disk.part_file import PartFile
 

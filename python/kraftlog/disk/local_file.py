@@ -7,7 +7,10 @@ import os
 from pathlib import Path
 from typing import Any
 
+from kraftlog.disk.waiting import WouldWait, about_to_wait, reads_cached_only
 from kraftlog.errors import InputError
+
+_NOT_CACHED = (errno.EAGAIN, errno.EOPNOTSUPP)  # or a file system that does not tell
 
 
 class LocalFile:
@@ -37,7 +40,8 @@ class LocalFile:
         self.size = os.fstat(self._fd).st_size if size is None else size
 
     def fileno(self) -> int:
-        """Return the descriptor, which ``close`` closes."""
+        """Return the descriptor, which ``close`` closes; who reads by it may wait."""
+        about_to_wait()
         return self._fd
 
     def read(self, start: int, end: int) -> bytes:
@@ -48,6 +52,10 @@ class LocalFile:
         OSError
             When they cannot be read; ``ShortReadError`` when the file ends before ``end``.
         """
+        if reads_cached_only(end - start):
+            cached = bytearray(end - start)
+            self._read_cached(memoryview(cached), start)
+            return bytes(cached)
         data = os.pread(self._fd, end - start, start) if end > start else b""
         if len(data) == end - start:
             return data
@@ -63,6 +71,9 @@ class LocalFile:
         InputError
             With the position from which on the bytes cannot be read.
         """
+        if reads_cached_only(len(target)):
+            self._read_cached(target, start)
+            return
         done = 0
         while done < len(target):
             try:
@@ -73,6 +84,17 @@ class LocalFile:
             if count == 0:
                 raise ShortReadError(self.path, start + len(target), start + done)
             done += count
+
+    def _read_cached(self, target: memoryview, start: int) -> None:
+        """Fill a buffer from the page cache; WouldWait if some of the bytes are not there."""
+        try:
+            count = os.preadv(self._fd, [target], start, os.RWF_NOWAIT) if hasattr(os, "RWF_NOWAIT") else -1
+        except OSError as error:
+            if error.errno not in _NOT_CACHED:
+                raise
+            count = -1
+        if count != len(target):  # also where the file was truncated: the other way to read tells so
+            raise WouldWait
 
     def close(self) -> None:
         """Close the file; a second call does nothing."""

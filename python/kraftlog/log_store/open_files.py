@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from typing import Protocol
 
+from kraftlog.disk.waiting import about_to_wait
+
 
 class Resting(Protocol):
     """An object that can close its file and reopens it when it is used."""
@@ -34,6 +36,7 @@ class OpenFiles:
             oldest = next(iter(self._used))
             if len(self._used) <= self._most or oldest is partition:
                 return
+            about_to_wait()
             del self._used[oldest]
         oldest.rest()
 

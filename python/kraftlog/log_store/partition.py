@@ -16,6 +16,7 @@ from kraftlog.codec.encode import Encoder
 from kraftlog.codec.end_transaction_marker import encode_marker
 from kraftlog.codec.headers import Headers, last_offsets
 from kraftlog.disk.disk import disk
+from kraftlog.disk.waiting import Lock, about_to_wait
 from kraftlog.errors import InvalidRecordError, RecordTooLargeError
 from kraftlog.layout.segment import Segment
 from kraftlog.log_store.aborted_transactions import AbortedRow, AbortedTransactions
@@ -130,7 +131,7 @@ class Partition:
         self._is_housekeeping = False
         self.changes = 0
         self.log_start_offset = log_start_offset
-        self._lock = threading.RLock()
+        self._lock = Lock()
         self._one_waits = threading.Lock()
         self._is_closed = self._is_halfway = self._is_deleted = False
         self._open_log(was_clean=was_clean)
@@ -258,6 +259,8 @@ class Partition:
                 return duplicate.base_offset
             base_offset = self._log.next_offset
             data = batches()
+            if self._log.waits_to_append(memoryview(data).nbytes, self.leader_epoch):
+                about_to_wait()
             self._begin_step()
             self._append(data)
             self.producers.add(stamp, base_offset, self._log.next_offset - 1, timestamp_ms)

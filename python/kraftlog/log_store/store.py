@@ -13,6 +13,7 @@ from typing import Unpack
 from kraftlog.disk.disk import disk
 from kraftlog.disk.durable import write_file
 from kraftlog.disk.remote_path import PathLike, local_path
+from kraftlog.disk.waiting import about_to_wait
 from kraftlog.layout.checkpoints import CLEAN_SHUTDOWN, CLEANER_OFFSETS, LOG_START_OFFSETS
 from kraftlog.layout.partition_folder import PartitionFolder
 from kraftlog.log_store.appends import Appends
@@ -610,6 +611,7 @@ class LogStore:
         partition = self._partitions.get(key)
         if partition is not None:
             return partition  # when the store is closed, the partition is, too
+        about_to_wait()
         with self._guard:
             if self._is_abandoned:
                 self._check_open()

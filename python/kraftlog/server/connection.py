@@ -57,6 +57,7 @@ class Connection(asyncio.BufferedProtocol):
         self._writable = asyncio.Event()
         self._writable.set()
         self._transport: asyncio.Transport
+        self._socket: socket.socket
         self._task: asyncio.Task[None]
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -65,9 +66,9 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = transport
         if self._ssl_context is not None:
             transport.pause_reading()
-        own_socket: socket.socket = transport.get_extra_info("socket")
-        own_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        own_socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        self._socket = transport.get_extra_info("socket")
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         self._task = asyncio.get_running_loop().create_task(self._run(self))
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -226,16 +227,27 @@ class Connection(asyncio.BufferedProtocol):
             When the connection is lost.
         """
         small: list[Buffer] = []
+        is_corked = False
         for piece in pieces:
             view = memoryview(piece)
             if len(view) < _LEAST_PIECE:
                 small.append(piece)
                 continue
+            if not is_corked:
+                is_corked = True
+                self._cork(is_corked)
             await self._write(b"".join(small))
             small.clear()
             for start in range(0, len(view), _PIECE_BYTES):
                 await self._write(view[start : start + _PIECE_BYTES])
         await self._write(b"".join(small))
+        if is_corked:
+            self._cork(False)
+
+    def _cork(self, is_corked: bool) -> None:
+        """Let the socket hold back segments that are not full, which would wake the client for a few bytes."""
+        if hasattr(socket, "TCP_CORK"):
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, is_corked)
 
     async def _write(self, data: bytes | memoryview) -> None:
         if data:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from contextlib import suppress
-from threading import Lock
 
 from kraftlog.codec.options import EARLIEST, LATEST, READ_COMMITTED, ReadOptions
+from kraftlog.disk.waiting import Lock, about_to_wait
 from kraftlog.errors import RecordError
 from kraftlog.layout.partition_folder import PartitionFolder
 from kraftlog.layout.segment import Segment
@@ -153,6 +153,7 @@ class LivePartition:
         with self._lock:
             closed = self._closed.get(key)
             if closed is None:
+                about_to_wait()
                 segments = PartitionFolder.of(partition.folder).segments
                 earlier = [one for one in segments if (one.base_offset or 0) < last.base_offset]
                 closed = _ClosedSegments(earlier, last.base_offset)
@@ -209,9 +210,9 @@ class LiveLog:
     def topic(self, name: str, topic_id: bytes) -> ReadableTopic | None:
         """Return the topic of a request, by its id, or by its name if the id is zero; None if it is unknown."""
         topics = self._store.parts.cluster.topics
-        if topic_id == NO_TOPIC_ID:
-            found = topics.get(name)
-        else:
+        known = self._live.get(topic_id)
+        found = topics.get(name if known is None else known.name)
+        if topic_id != NO_TOPIC_ID and (found is None or found.topic_id != topic_id):
             found = next((one for one in list(topics.values()) if one.topic_id == topic_id), None)
         if found is None:
             return None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
+from kraftlog._native.scanner import COMPRESSION_MASK, TRANSACTIONAL_BIT
+from kraftlog.disk.waiting import about_to_wait
 from kraftlog.log_store.errors import InvalidProducerEpochError, ProducerFencedError, UnknownTopicOrPartitionError
 from kraftlog.log_store.produced_batch import InvalidBatchError, ProducedBatch
 from kraftlog.log_store.store import LogStore
@@ -13,15 +15,19 @@ from kraftlog.log_store.topics import check_not_internal
 from kraftlog.protocol.error_code import ErrorCode
 from kraftlog.protocol.request import Request
 from kraftlog.server.client_transactions import WITH_EPOCH_BUMP, ClientProducer, ClientTransactions
+from kraftlog.server.in_place import in_place
 from kraftlog.server.outcome import Outcome, fields_of
 from kraftlog.server.readable_log import NO_TOPIC_ID, ReadableLog, ReadableTopic
 from kraftlog.server.server import ConnectionEndedError, Handler
+from kraftlog.types import Buffer
 
 PRODUCE = 0
 _ACKS = (-1, 0, 1)
 _WAITS_FOR_DISK = -1
 _ADDS_PARTITIONS = 12  # since this version the request itself takes partitions into the transaction (KIP-890)
 _NO_OFFSET = -1
+_MOST_QUICK = 1 << 16  # bytes: a switch to another thread takes as long
+_ATTRIBUTES_AT = 22  # their low byte
 
 
 class UnacknowledgedError(ConnectionEndedError):
@@ -49,7 +55,11 @@ class ProduceRequests:
         return {PRODUCE: self._produce}
 
     async def _produce(self, request: Request) -> Mapping[str, Any] | None:
-        responses = await asyncio.to_thread(self._produced, request)
+        responses = [
+            {"name": topic["name"], "topic_id": topic["topic_id"], "partition_responses": []}
+            for topic in request.values["topic_data"]
+        ]
+        await in_place(partial(self._produced, request, responses))
         if request.values["acks"]:
             return {"responses": responses}
         for topic in responses:
@@ -58,15 +68,12 @@ class ProduceRequests:
                     raise UnacknowledgedError(f"{topic['name']}-{one['index']}: {one['error_message']}")
         return None
 
-    def _produced(self, request: Request) -> list[dict[str, Any]]:
-        return [
-            {
-                "name": topic["name"],
-                "topic_id": topic["topic_id"],
-                "partition_responses": [self._response(request, topic, one) for one in topic["partition_data"]],
-            }
-            for topic in request.values["topic_data"]
-        ]
+    def _produced(self, request: Request, responses: list[dict[str, Any]]) -> None:
+        """Write the partitions that have no response yet."""
+        for topic, response in zip(request.values["topic_data"], responses, strict=True):
+            done = response["partition_responses"]
+            for one in topic["partition_data"][len(done) :]:
+                done.append(self._response(request, topic, one))
 
     def _response(self, request: Request, requested: Mapping[str, Any], one: Mapping[str, Any]) -> dict[str, Any]:
         fields: dict[str, Any] = {"index": one["index"], "base_offset": _NO_OFFSET}
@@ -89,6 +96,8 @@ class ProduceRequests:
     def _written(
         self, request: Request, topic: ReadableTopic | None, name: str, number: int, records: memoryview | None
     ) -> dict[str, Any]:
+        if not _is_quick(records or b""):
+            about_to_wait()
         check_not_internal(name if topic is None else topic.name)
         if topic is None:
             raise UnknownTopicOrPartitionError(f"topic {name!r}: the store has no such topic")
@@ -104,7 +113,17 @@ class ProduceRequests:
                 self._transactions.add(producer, [key], WITH_EPOCH_BUMP)
             else:
                 self._transactions.check(producer, key)
+        syncs = request.values["acks"] == _WAITS_FOR_DISK and partition.waits_for_disk
+        if syncs:
+            about_to_wait()
         base_offset = partition.append_batch(batch, now)
-        if request.values["acks"] == _WAITS_FOR_DISK:
+        if syncs:
             partition.sync()
         return {"base_offset": base_offset, "log_start_offset": partition.log_start_offset}
+
+
+def _is_quick(records: Buffer) -> bool:
+    """Whether a batch takes less than a millisecond: it is small, and neither compressed nor in a transaction."""
+    view = memoryview(records)
+    attributes = view[_ATTRIBUTES_AT] if len(view) > _ATTRIBUTES_AT else 0
+    return len(view) <= _MOST_QUICK and not attributes & (COMPRESSION_MASK | TRANSACTIONAL_BIT)

@@ -14,6 +14,7 @@ from kraftlog._native.scanner import HEADER_DTYPE
 from kraftlog.codec.header_scan import HeaderScan, ends
 from kraftlog.codec.headers import Headers, last_offsets
 from kraftlog.codec.options import ReadOptions
+from kraftlog.disk.waiting import about_to_wait
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.segment import Segment
 from kraftlog.read.seek import seek
@@ -133,7 +134,8 @@ class SegmentBatches:
                 position, _ = seek(segment, file, ReadOptions(start_offset=offset))
             size = max(max_bytes, _LEAST_BYTES)
             while position < file.size:
-                data = memoryview(file.read(position, min(position + size, file.size)))
+                data = np.empty(min(size, file.size - position), np.uint8).data  # a bytearray would be zeroed
+                file.read_into(data, position)
                 headers = _sound(data)
                 if not len(headers):
                     position, end = self._next_batch(segment, file, position)
@@ -174,6 +176,7 @@ class SegmentBatches:
         RecordError
             When the first batch is refused, unless such batches are left out.
         """
+        about_to_wait()
         batches, size = list[bytes](), 0
         for header, end in zip(headers, ends(headers).tolist(), strict=True):
             start = int(header["position"])
@@ -206,6 +209,7 @@ class SegmentBatches:
         RecordError
             For damage, unless damaged batches are left out.
         """
+        about_to_wait()
         scan = HeaderScan(file, position, check_crc=True, salvage=True)
         intact = (headers for headers in scan.headers(1) if len(headers) and headers["crc_ok"][0])
         found = next(intact, None)

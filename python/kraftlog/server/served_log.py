@@ -6,10 +6,10 @@ import asyncio
 from base64 import urlsafe_b64decode
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import cached_property
 
 from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.codec.options import EARLIEST, LATEST, READ_COMMITTED, ReadOptions
+from kraftlog.disk.waiting import slow_property
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.segment import Segment
 from kraftlog.log_store.errors import OffsetOutOfRangeError, UnknownTopicOrPartitionError
@@ -65,7 +65,7 @@ class ServedPartition:
         self._batches = SegmentBatches(segments, leaves_out_damaged=leaves_out_damaged, redacts=self._redacts)
         self.faults = self._batches.faults
 
-    @cached_property
+    @slow_property
     def _ends(self) -> PartitionEnds:
         return PartitionEnds(self.segments, self.faults)
 
@@ -90,7 +90,7 @@ class ServedPartition:
         """The high watermark; None if the last segment cannot be read."""
         return None if self._ends.log_end_offset is None else self.high_watermark
 
-    @cached_property
+    @slow_property
     def _salvaged_end(self) -> int:
         """The offset after the last intact batch behind damage, which is not the log's end if it is left out."""
         if not self._leaves_out_damaged:
@@ -126,7 +126,7 @@ class ServedPartition:
             raise error_from_fault(self.faults[-1])
         return offset
 
-    @cached_property
+    @slow_property
     def _log_end(self) -> LogEnd:
         faults = list[Fault]()
         end = log_end(self.segments, faults)
@@ -138,7 +138,7 @@ class ServedPartition:
         """The leader epoch of the last batch; -1 if the log has none."""
         return self._log_end.last_epoch
 
-    @cached_property
+    @slow_property
     def lineage(self) -> Lineage:
         """The leader epochs of the batches, and the end of the log."""
         faults = list[Fault]()
@@ -158,7 +158,7 @@ class ServedPartition:
         options = ReadOptions(isolation_level=isolation_level, strict=False)
         return self._ends.at(time, Pass(options, self.faults))
 
-    @cached_property
+    @slow_property
     def _aborted(self) -> list[AbortedTransaction]:
         return aborted_transactions(self.segments, self.high_watermark)
 

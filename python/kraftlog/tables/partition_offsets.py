@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +15,7 @@ import pyarrow as pa
 from kraftlog import schema
 from kraftlog.codec.headers import NO_TIMESTAMP, last_offsets, timestamps
 from kraftlog.codec.options import EARLIEST, LATEST, NO_BOUND, READ_COMMITTED, READ_UNCOMMITTED, ReadOptions
+from kraftlog.disk.waiting import slow_property
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.segment import Segment
 from kraftlog.read.end_offset import end_offset
@@ -72,7 +72,7 @@ class PartitionEnds:
         """The first offset that consumers can read."""
         return log_start_offset(self.segments, ReadOptions())
 
-    @cached_property
+    @slow_property
     def log_end_offset(self) -> int | None:
         """The offset after the last intact batch; None if the last segment cannot be read."""
         last, faults = self.segments[-1], list[Fault]()
@@ -82,7 +82,7 @@ class PartitionEnds:
             return None
         return max(found, self.log_start_offset)
 
-    @cached_property
+    @slow_property
     def last_stable_offset(self) -> int | None:
         """The last stable offset: the first offset of the earliest open transaction, or the end.
 

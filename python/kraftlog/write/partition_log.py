@@ -170,6 +170,16 @@ class PartitionLog:
             self._undo(error, *before)
             raise
 
+    def waits_to_append(self, size: int, leader_epoch: int) -> bool:
+        """Whether an append of so many bytes of a leader epoch writes another file, or waits for the disk."""
+        segment = self._segment
+        return (
+            self._options.fsync == "batch"
+            or not segment.is_open
+            or segment.state.size + size > self.segment_bytes
+            or leader_epoch > self.epochs.last
+        )
+
     def adopt(self, staged: Path, headers: Headers) -> None:
         """Take a file of batches as the next segment, by a rename.
 
