@@ -7,6 +7,7 @@ import time
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -273,13 +274,12 @@ def _check_records(data: memoryview, header: Headers | np.void, topic: Topic) ->
     compression = int(header["attributes"]) & COMPRESSION_MASK
     if compression and len(data) == RECORD_BATCH_OVERHEAD:  # to a broker that is a stream of zstd without records
         raise Refusal(INVALID_RECORD if compression == _ZSTD else UNKNOWN_SERVER_ERROR, "nothing to decompress")
-    options = ReadOptions(check_crc=False, max_decompressed_bytes=topic.max_decompressed_bytes)
     faults: list[Fault] = []
     before = 0
     missing: int | None = None
     untimely: tuple[int, str] | None = None
     misplaced: tuple[int, int] | None = None
-    for rows in RecordDecoder(data, 0, NO_BOUND, _plan(options)).batches(faults):
+    for rows in RecordDecoder(data, 0, NO_BOUND, _plan(topic.max_decompressed_bytes)).batches(faults):
         is_needed = _are_null(rows.column("key")) if topic.compacted else np.zeros(rows.num_rows, bool)
         if missing is None and is_needed.any():
             missing = before + int(is_needed.argmax())
@@ -307,8 +307,10 @@ def _check_records(data: memoryview, header: Headers | np.void, topic: Topic) ->
         raise Refusal(UNKNOWN_SERVER_ERROR, f"record {at}: offset_delta {offset} is not {at}", at)
 
 
-def _plan(options: ReadOptions) -> DecodePlan:
+@lru_cache(maxsize=16, typed=True)
+def _plan(max_decompressed_bytes: int) -> DecodePlan:
     """Return a plan for all columns with bytes of records; keys and values are not copied."""
+    options = ReadOptions(check_crc=False, max_decompressed_bytes=max_decompressed_bytes)
     return DecodePlan(schema_of(_RECORD_COLUMNS, VIEW), options, layout=VIEW)
 
 
@@ -341,7 +343,7 @@ def _fault_before_the_trailer(data: memoryview, topic: Topic) -> Fault | None:
     batch[_ATTRIBUTES_END - 1] &= ~COMPRESSION_MASK
     struct.pack_into(">i", batch, 8, len(batch) - LOG_OVERHEAD)
     faults: list[Fault] = []
-    for _ in RecordDecoder(batch, 0, NO_BOUND, _plan(ReadOptions(check_crc=False))).batches(faults):
+    for _ in RecordDecoder(batch, 0, NO_BOUND, _plan(topic.max_decompressed_bytes)).batches(faults):
         pass
     return faults[0] if inflater.eof and faults else None
 

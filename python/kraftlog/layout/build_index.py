@@ -107,9 +107,10 @@ class IndexBuilder:
                 f"base offset {self.base_offset} and {self.base_offset + LARGEST_RELATIVE_OFFSET}"
             )
         chosen = self._chosen(headers["batch_length"].astype(np.int64) + LOG_OVERHEAD)
-        self._add_offsets(relative[chosen], headers["position"][chosen])
         largest, holder = self._largest_timestamps(headers["max_timestamp"], last)
-        self._add_times(largest[chosen], holder[chosen])
+        if len(chosen):  # as rarely as every 4 KiB
+            self._add_offsets(relative[chosen], headers["position"][chosen])
+            self._add_times(largest[chosen], holder[chosen])
 
     def _chosen(self, sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return which batches get an entry."""
