@@ -17,6 +17,7 @@ with warnings.catch_warnings():
 
 TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
 LIMIT = 60.0
+WAIT_MS = 10  # a fetch at the end of a partition is answered so late
 Partition = tuple[str, int]
 _EOF = confluent_kafka.KafkaError._PARTITION_EOF
 
@@ -48,9 +49,11 @@ def by_librdkafka(bootstrap_servers: str, isolation_level: str, partitions: Iter
             "enable.partition.eof": True,
             "enable.auto.commit": False,
             "check.crcs": True,
+            "fetch.wait.max.ms": WAIT_MS,
         }
     )
     wanted = [confluent_kafka.TopicPartition(*one, confluent_kafka.OFFSET_BEGINNING) for one in partitions]
+    consumer.list_topics(timeout=LIMIT)  # else it looks for leaders half a second later
     consumer.assign(wanted)
     rows, ended = [], set()
     while len(ended) < len(wanted):
@@ -82,7 +85,9 @@ def by_aiokafka(bootstrap_servers: str, isolation_level: str, partitions: Iterab
     """Read all records to the end of each partition."""
 
     async def read() -> list[Row]:
-        consumer = aiokafka.AIOKafkaConsumer(bootstrap_servers=bootstrap_servers, isolation_level=isolation_level)
+        consumer = aiokafka.AIOKafkaConsumer(
+            bootstrap_servers=bootstrap_servers, isolation_level=isolation_level, fetch_max_wait_ms=WAIT_MS
+        )
         await consumer.start()
         try:
             wanted = [aiokafka.TopicPartition(*one) for one in partitions]
@@ -103,7 +108,12 @@ def by_aiokafka(bootstrap_servers: str, isolation_level: str, partitions: Iterab
 
 def by_kafka_python(bootstrap_servers: str, isolation_level: str, partitions: Iterable[Partition]) -> list[Row]:
     """Read all records to the end of each partition."""
-    consumer = kafka.KafkaConsumer(bootstrap_servers=bootstrap_servers, isolation_level=isolation_level, group_id=None)
+    consumer = kafka.KafkaConsumer(
+        bootstrap_servers=bootstrap_servers,
+        isolation_level=isolation_level,
+        group_id=None,
+        fetch_max_wait_ms=WAIT_MS,
+    )
     wanted = [kafka.TopicPartition(*one) for one in partitions]
     consumer.assign(wanted)
     consumer.seek_to_beginning(*wanted)

@@ -114,7 +114,7 @@ def test_a_transaction_that_lasts_too_long_is_aborted(broker: Broker):
 
 def test_consume_transform_produce(broker: Broker):
     source = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap_servers})
-    for number in range(20):
+    for number in range(21):  # three times seven: a consumer waits for as many as it asks for
         source.produce("orders", str(number))
     assert source.flush(LIMIT) == 0
     options = {"bootstrap.servers": broker.bootstrap_servers, "group.id": "doubles", "auto.offset.reset": "earliest"}
@@ -122,7 +122,7 @@ def test_consume_transform_produce(broker: Broker):
     consumer.subscribe(["orders"])
     producer = producer_of(broker, "doubles")
     consumed = 0
-    while consumed < 20:
+    while consumed < 21:
         messages = consumer.consume(7, LIMIT)
         is_aborted = consumed == 0
         producer.begin_transaction()
@@ -143,7 +143,7 @@ def test_consume_transform_produce(broker: Broker):
         consumed += len(messages)
         assert broker.store.committed("doubles")["orders", 0].offset == consumed
     consumer.close()
-    assert committed_values(broker, "doubled") == [str(2 * number) for number in range(20)]
+    assert committed_values(broker, "doubled") == [str(2 * number) for number in range(21)]
 
 
 def test_transactions_of_two_other_clients(broker: Broker):
