@@ -64,15 +64,17 @@ def rounds(request: pytest.FixtureRequest) -> Rounds:
 
 
 @pytest.fixture(scope="session")
-def java(request: pytest.FixtureRequest) -> Iterator[jvm.Jvm]:
-    """Build the Java side once, or skip on a machine that has no Maven or no JDK."""
+def java(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[jvm.Jvm]:
+    """Build the Java side once for all workers, or skip on a machine that has no Maven or no JDK."""
     reason = jvm.missing()
     if reason is not None:
         pytest.skip(reason)
-    with tempfile.TemporaryDirectory(prefix="kraftlog-interop-") as home:
-        release = request.config.getoption("--kafka-release")
-        with jvm.Jvm(Path(home), kafka=class_path(release) if release else None) as java:
-            yield java
+    base = tmp_path_factory.getbasetemp()
+    home = (base.parent if hasattr(request.config, "workerinput") else base) / "java"
+    home.mkdir(exist_ok=True)
+    release = request.config.getoption("--kafka-release")
+    with jvm.Jvm(home, kafka=class_path(release) if release else None) as java:
+        yield java
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -43,18 +44,21 @@ class Jvm:
     """Builds the clients below ``home`` and runs them, or any other main class of the class path.
 
     With ``kafka``, the class path of another release, all of these run with its classes. The process of ``run_client``
-    ends with the block of ``with``.
+    ends with the block of ``with``. Processes that have the same ``home`` build once, and share what brokers load.
     """
 
     def __init__(self, home: Path, options: Sequence[str] = QUICK_TO_START, kafka: str | None = None) -> None:
         self.home = home
         self._options = options
-        target = home / "target"
-        run_maven(HERE / "pom.xml", target, "compile")
-        own = shutil.make_archive(str(target / "own"), "zip", target / "classes")  # no class of a folder is archived
+        target, own = home / "target", home / "own.zip"
+        with (home / "build.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            sources = [HERE / "pom.xml", *HERE.rglob("*.java")]
+            if not own.exists() or own.stat().st_mtime < max(each.stat().st_mtime for each in sources):
+                run_maven(HERE / "pom.xml", target, "compile")
+                shutil.make_archive(str(home / "own"), "zip", target / "classes")  # no class of a folder is archived
         self._class_path = f"{own}{os.pathsep}{kafka or (target / 'classpath').read_text()}"
         self._archive = home / "classes.jsa"
-        self._archives = True
         self._clients: subprocess.Popen[str] | None = None
 
     def __enter__(self) -> Self:
@@ -126,20 +130,26 @@ class Jvm:
 
     @property
     def _complaints(self) -> Path:
-        return self.home / "clients.err"
+        return self.home / f"clients-{os.getpid()}.err"
 
     @property
     def has_class_data(self) -> bool:
-        """Whether a broker has left what it has loaded to all that follow: one that is killed does not."""
+        """Whether a broker has left what it has loaded to all that follow: one that is killed does not.
+
+        The header is written last: while it is missing, a JVM loads its classes itself.
+        """
         return self._archive.exists()
 
     def _class_data(self, main: str) -> list[str]:
         """Return the options for class data sharing: the first broker leaves what it has loaded to all that follow."""
         if self.has_class_data:
             return [f"-XX:SharedArchiveFile={self._archive}", "-Xlog:cds*=off"]
-        if main != BROKER or not self._archives:
+        if main != BROKER:
             return []
-        self._archives = False
+        try:
+            self._archive.with_suffix(".begun").touch(exist_ok=False)
+        except FileExistsError:
+            return []
         return [f"-XX:ArchiveClassesAtExit={self._archive}", "-Xlog:cds*=off"]
 
 
