@@ -18,7 +18,8 @@ import corpus
 import kraftlog
 from compare.processes import CONSUMER, JAVA, Peers
 from kraftlog import LogStore
-from kraftlog.log_store import Consumer, Producer
+from kraftlog.log_store.consumer import Consumer
+from kraftlog.log_store.producer import Producer
 from kraftlog.log_store.staged_write import begin, commit
 from kraftlog.log_store.staging import Stager, StagingOptions
 from kraftlog.log_store.write_id import write_of_batch

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from golden_files import GOLDEN, lines
 from kraftlog.codec.value_hashes import hash_code
+from kraftlog.coordinator.coordinator_partition import coordinator_partition
 from kraftlog.coordinator.partition_for import group_partition
 
 _PARTITIONS = 2  # of these topics, in the brokers that wrote the files
@@ -50,6 +51,7 @@ def test_the_least_number_has_no_absolute_value() -> None:
     names = pa.array(["polygenelubricants"])
     assert group_partition(names).to_pylist() == [0]
     assert group_partition(names, 7).to_pylist() == [0]
+    assert coordinator_partition("polygenelubricants", 7) == 0
 
 
 @given(st.lists(st.text(max_size=20), max_size=10), st.integers(1, 1000))
@@ -62,6 +64,7 @@ def test_letter_by_letter(names: list[str], partitions: int) -> None:
         signed = code - (1 << 32) if code >= 1 << 31 else code
         expected.append(0 if signed == -(1 << 31) else abs(signed) % partitions)
     assert group_partition(pa.array(names, pa.string()), partitions).to_pylist() == expected
+    assert [coordinator_partition(name, partitions) for name in names] == expected
 
 
 def test_null_of_null() -> None:

@@ -13,8 +13,8 @@ import pytest
 import kraftlog
 from kraftlog import LogStore, process
 from kraftlog.errors import CorruptRecordError
-from kraftlog.log_store import OffsetAndMetadata
 from kraftlog.log_store.errors import UnknownTopicOrPartitionError
+from kraftlog.log_store.group_offsets import OffsetAndMetadata
 from kraftlog.schema import RECORDS
 
 Opened = Callable[..., LogStore]

@@ -15,7 +15,7 @@ import pytest
 import kraftlog
 from golden_files import GOLDEN
 from kraftlog import LogStore, process
-from kraftlog.log_store import Consumer, GroupMetadata, OffsetAndMetadata
+from kraftlog.log_store.consumer import Consumer
 from kraftlog.log_store.errors import (
     CommitFailedError,
     IllegalGenerationError,
@@ -23,6 +23,8 @@ from kraftlog.log_store.errors import (
     UnknownMemberIdError,
     UnknownTopicOrPartitionError,
 )
+from kraftlog.log_store.group_members import GroupMetadata
+from kraftlog.log_store.group_offsets import OffsetAndMetadata
 from kraftlog.log_store.producer_entries import Stamp
 from standing_clock import StandingClock
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 import kraftlog
 from kraftlog import LogStore
-from kraftlog.log_store import Consumer, Producer
+from kraftlog.log_store.consumer import Consumer
+from kraftlog.log_store.producer import Producer
 
 PARTITIONS = 2
 NAMES = ("one", "two")

@@ -20,7 +20,8 @@ from kraftlog.disk.disk import use_disk
 from kraftlog.layout.build_index import IndexBuilder
 from kraftlog.layout.index_files import ENTRY_TYPES
 from kraftlog.layout.names import COORDINATORS_FILE
-from kraftlog.log_store import GroupMetadata, OffsetAndMetadata
+from kraftlog.log_store.group_members import GroupMetadata
+from kraftlog.log_store.group_offsets import OffsetAndMetadata
 from kraftlog.log_store.producer_entries import Stamp
 from kraftlog.write.clean_end import clean_log_end
 from kraftlog.write.log_end import LogEnd, find_log_end

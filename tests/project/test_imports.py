@@ -146,6 +146,31 @@ def test_records_need_no_pandas():
     assert not {"numba", "pandas"} & imported("\n".join(code))
 
 
+# a client that produces and fetches a record, and no more
+BROKER = """
+import kraftlog
+from confluent_kafka import Consumer, Producer, TopicPartition
+with kraftlog.Broker() as broker:
+    client = {"bootstrap.servers": broker.bootstrap_servers, "log_level": 0}
+    producer = Producer(client)
+    producer.produce("first", b"record")
+    assert producer.flush(60) == 0
+    consumer = Consumer(client | {"group.id": "unused", "enable.auto.commit": False})
+    consumer.assign([TopicPartition("first", 0, 0)])
+    assert consumer.poll(60).value() == b"record"
+    consumer.close()
+"""
+
+
+def test_a_new_broker_imports_what_it_serves_with():
+    found = imported(BROKER)
+    assert "kraftlog.server.broker" in found
+    layers = {"metadata_log.image", "metadata.image", "tables.log", "tables.coordinator_tables", "messages.reader"}
+    of_rows = {"log_store.consumer", "log_store.producer", "log_store.housekeeping", "tables.partition_ends"}
+    assert not {"pyarrow.compute", "pandas", "numba"} & found
+    assert not {f"kraftlog.{name}" for name in layers | of_rows} & found
+
+
 def test_pandas_is_there_behind_a_command():
     code = command("segments", str(METADATA), "--format", "csv", "--output", "/dev/null")
     shown = run(f"{code}\nimport pyarrow as pa; print(pa.table({{'a': [1]}}).to_pandas().shape)")

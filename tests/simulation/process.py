@@ -100,7 +100,7 @@ class Process:
             mock.patch("time.time_ns", _here(self.time_ns, time.time_ns)),
             mock.patch("time.monotonic", _here(self.monotonic, time.monotonic)),
             mock.patch("time.sleep", _here(self.sleep, time.sleep)),
-            mock.patch("kraftlog.log_store.cluster.read_cluster", _read_cluster),
+            mock.patch("kraftlog.log_store.cluster_records.read_cluster", _read_cluster),
             mock.patch("kraftlog.log_store.store.Threads", self._executor),
             mock.patch("kraftlog.log_store.transaction_coordinator.Threads", self._executor),
         ):

@@ -21,10 +21,10 @@ from kraftlog import LogStore
 from kraftlog.disk.disk import disk
 from kraftlog.errors import RecordError
 from kraftlog.layout.checkpoints import LOG_START_OFFSETS
-from kraftlog.log_store import Producer
 from kraftlog.log_store.cluster import FEATURES
 from kraftlog.log_store.errors import ForkedStoreError, InvalidTransactionError, StoreError
 from kraftlog.log_store.partition import BatchOptions
+from kraftlog.log_store.producer import Producer
 from kraftlog.log_store.producer_entries import Stamp
 from kraftlog.log_store.store import _OFFSETS_CONFIGS, _TRANSACTION_STATE_CONFIGS
 

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kraftlog.coordinator.group_rows import group_rows
-from kraftlog.coordinator.groups import CLASSIC, CONSUMER, STREAMS, TOPOLOGY, Groups, Row
+from kraftlog.coordinator.group_types import CLASSIC, CONSUMER, STREAMS, TOPOLOGY, Row
+from kraftlog.coordinator.groups import Groups
 from kraftlog.coordinator.members import Names
 
 _Sources = dict[tuple[str, str], list[str]]

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from kraftlog.coordinator.consumer_protocol import ASSIGNMENT, SUBSCRIPTION, read_blobs
 from kraftlog.coordinator.group_states import classic_state
-from kraftlog.coordinator.groups import CLASSIC, GROUP_METADATA, Groups, Row
+from kraftlog.coordinator.group_types import CLASSIC, GROUP_METADATA, Row
+from kraftlog.coordinator.groups import Groups
 from kraftlog.coordinator.members import by_member_id, member
 
 CONSUMER_PROTOCOL_TYPE = "consumer"

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from kraftlog.coordinator.groups import Row
+from kraftlog.coordinator.group_types import Row
 from kraftlog.messages.catalog import BUILT_IN
 from kraftlog.messages.reader import MessageReader, Messages
 from kraftlog.messages.record_type import RecordFormat, RecordType

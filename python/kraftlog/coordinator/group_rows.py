@@ -9,7 +9,8 @@ from typing import cast
 import pyarrow as pa
 
 from kraftlog.coordinator.classic_groups import classic_groups, simple_group
-from kraftlog.coordinator.groups import FAMILIES, Groups, Row
+from kraftlog.coordinator.group_types import FAMILIES, Row
+from kraftlog.coordinator.groups import Groups
 from kraftlog.coordinator.members import Names
 from kraftlog.coordinator.newer_groups import newer_groups
 from kraftlog.stream import rows_of

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kraftlog import schema
-from kraftlog.coordinator.groups import TASKS, Row
+from kraftlog.coordinator.group_types import TASKS, Row
 
 Names = Mapping[str, str]
 """The names of topics by their ids."""

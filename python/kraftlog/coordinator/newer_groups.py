@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from kraftlog.coordinator import group_states as states
-from kraftlog.coordinator.groups import CONSUMER, SHARE, STREAMS, TASKS, TOPOLOGY, Family, Groups, Row
+from kraftlog.coordinator.group_types import CONSUMER, SHARE, STREAMS, TASKS, TOPOLOGY, Family, Row
+from kraftlog.coordinator.groups import Groups
 from kraftlog.coordinator.members import Names, assignment, by_member_id, member, tasks
 
 _NO_METADATA: Row = {"offset": -1, "epoch": 0, "validated_topology_epoch": -1}

@@ -31,7 +31,7 @@ from kraftlog.tables.all_tables import TABLES
 from kraftlog.tables.lag import lags_of_segments
 from kraftlog.tables.log import Log
 from kraftlog.tables.log_states import LogStates
-from kraftlog.tables.partition_offsets import PartitionEnds
+from kraftlog.tables.partition_ends import PartitionEnds
 from kraftlog.tables.read import Read
 from kraftlog.tables.transactions import TransactionCheck
 from kraftlog.topics import CONSUMER_OFFSETS, TRANSACTION_STATE, TopicPartition

@@ -22,7 +22,7 @@ from kraftlog.read.log_pass import Pass, Progress
 from kraftlog.read.partitions import is_metadata
 from kraftlog.read.segment_reader import scanned, segment_file
 from kraftlog.tables.file_tables import SegmentTotals
-from kraftlog.tables.partition_offsets import PartitionEnds
+from kraftlog.tables.partition_ends import PartitionEnds
 from kraftlog.tables.stats import Totals
 from kraftlog.tables.transaction_tables import PartitionTransactions, transactions_within
 from kraftlog.transactions.producer import Transactions

@@ -8,14 +8,3 @@ is the interface for rows that other processes prepare in files (``staging``), a
 
 Specification: "Transactions in Apache Kafka"; KIP-98 (transactions), KIP-890 (transaction version 2), KIP-915.
 """
-
-from __future__ import annotations
-
-from kraftlog.log_store.consumer import Consumer
-from kraftlog.log_store.group_members import GroupMetadata
-from kraftlog.log_store.group_offsets import OffsetAndMetadata
-from kraftlog.log_store.process import process
-from kraftlog.log_store.producer import Producer
-from kraftlog.log_store.store import LogStore
-
-__all__ = ["Consumer", "GroupMetadata", "LogStore", "OffsetAndMetadata", "Producer", "process"]

@@ -16,13 +16,13 @@ from kraftlog.disk.disk import disk
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.checkpoints import META_PROPERTIES
 from kraftlog.layout.partition_folder import PartitionFolder
-from kraftlog.log_store.cluster_records import TOPIC_RESOURCE, read_cluster
 from kraftlog.log_store.directory import Found, found_partitions
 from kraftlog.log_store.errors import storage_errors
 from kraftlog.log_store.topics import Topic
 from kraftlog.messages.catalog import BUILT_IN
 from kraftlog.messages.frames import frame
 from kraftlog.messages.one_message import encode_message
+from kraftlog.metadata.kafka_names import TOPIC_RESOURCE
 from kraftlog.metadata.uuids import uuid_text
 from kraftlog.metadata.versions import record_version
 from kraftlog.read.lineage import LogEnd, log_end
@@ -226,6 +226,8 @@ class Cluster:
     def _load(self) -> None:
         if not self._is_there():
             return
+        from kraftlog.log_store.cluster_records import read_cluster
+
         state = read_cluster(self._folder, self.node_id)
         self.features = dict(state.features)
         self._topics = {topic.name: topic for topic in state.topics}

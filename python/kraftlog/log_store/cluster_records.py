@@ -7,10 +7,10 @@ from pathlib import Path
 
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.log_store.topics import Topic
+from kraftlog.metadata.kafka_names import TOPIC_RESOURCE
 from kraftlog.metadata_log.files import MetadataLog
 from kraftlog.metadata_log.image import image_at
 
-TOPIC_RESOURCE = 2  # resource type of a topic in ConfigRecord
 _TYPES = (
     "TopicRecord",
     "PartitionRecord",

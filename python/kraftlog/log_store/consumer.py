@@ -31,7 +31,6 @@ from kraftlog.types import IsolationLevel
 
 EARLIEST, LATEST = "earliest", "latest"
 MOST_RECORDS = 500_000
-MAX_POLL_INTERVAL_MS = 300_000  # max.poll.interval.ms
 
 _THREAD = "thread"
 

@@ -11,8 +11,6 @@ from kraftlog.errors import Fault
 from kraftlog.layout.names import KNOWN_FILES, KNOWN_FOLDERS, parse_partition_folder, transition_of
 from kraftlog.log_store.partition_folders import topic_id_of
 from kraftlog.log_store.topics import INTERNAL, Topic
-from kraftlog.metadata_log.files import MetadataLog
-from kraftlog.metadata_log.image import image_at
 from kraftlog.topics import CLUSTER_METADATA
 from kraftlog.write.log_end import LogEnd, find_log_end
 from kraftlog.write.recovery_points import read_recovery_points
@@ -44,6 +42,9 @@ def existing_topics(log_directory: Path) -> dict[str, int]:
 
 
 def _topics_of_metadata(folder: Path) -> dict[str, int]:
+    from kraftlog.metadata_log.files import MetadataLog
+    from kraftlog.metadata_log.image import image_at
+
     faults: list[Fault] = []
     tables = image_at(MetadataLog.open(folder), None, faults).image.tables()
     names = dict(zip(*(tables["TopicRecord"][each].to_pylist() for each in ("topic_id", "name")), strict=True))

@@ -7,10 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from kraftlog.codec.arrow_arrays import texts_of
 from kraftlog.codec.options import ReadOptions
-from kraftlog.coordinator.groups import Groups
-from kraftlog.coordinator.partition_for import group_partition
+from kraftlog.coordinator.coordinator_partition import coordinator_partition
 from kraftlog.errors import error_from_fault
 from kraftlog.layout.segment import Segment
 from kraftlog.log_store.coordinator_runtime import CoordinatorRuntime
@@ -28,7 +26,6 @@ from kraftlog.log_store.partition import BatchOptions, Partition
 from kraftlog.log_store.producer_entries import Stamp
 from kraftlog.log_store.transaction_state import NONE, TopicPartition
 from kraftlog.read.log_pass import Pass
-from kraftlog.tables.coordinator_tables import OFFSET_COMMIT, last_group_records
 from kraftlog.topics import CONSUMER_OFFSETS
 
 _BATCHES = BatchOptions()
@@ -53,8 +50,7 @@ class GroupCoordinator:
 
     def partition_for(self, group: str) -> TopicPartition:
         """Return the partition of ``__consumer_offsets`` that has the records of a group."""
-        count = self._runtime.partition_count(CONSUMER_OFFSETS)
-        return CONSUMER_OFFSETS, group_partition(texts_of([group]), count)[0].as_py()
+        return CONSUMER_OFFSETS, coordinator_partition(group, self._runtime.partition_count(CONSUMER_OFFSETS))
 
     def load(self, segments: Sequence[Segment], producer_epochs: Mapping[int, int]) -> None:
         """Take what a partition of ``__consumer_offsets`` holds.
@@ -65,6 +61,9 @@ class GroupCoordinator:
         producer_epochs : mapping of int to int
             The epochs of the producers whose transactions are open, by producer id.
         """
+        from kraftlog.coordinator.groups import Groups
+        from kraftlog.tables.coordinator_tables import OFFSET_COMMIT, last_group_records
+
         read = Pass(ReadOptions(strict=True), [])
         last = last_group_records(segments, read)
         for fault in read.faults:

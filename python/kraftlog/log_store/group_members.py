@@ -14,6 +14,7 @@ from kraftlog.log_store.coordinator_runtime import CoordinatorRuntime
 from kraftlog.log_store.errors import IllegalGenerationError, UnknownMemberIdError
 from kraftlog.log_store.transaction_state import NONE, TopicPartition
 
+MAX_POLL_INTERVAL_MS = 300_000  # max.poll.interval.ms
 _ALONE = "\0"  # prefix of the group name of a consumer without a group
 
 Subscription = tuple[str, ...] | re.Pattern[str]

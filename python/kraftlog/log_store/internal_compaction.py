@@ -17,7 +17,6 @@ from kraftlog.errors import RecordError
 from kraftlog.layout.checkpoints import CLEANER_OFFSETS, read_offset_checkpoint
 from kraftlog.layout.partition_folder import PartitionFolder
 from kraftlog.log_store.errors import StoreError
-from kraftlog.log_store.housekeeping import clean
 from kraftlog.log_store.partition import Partition
 from kraftlog.log_store.threads import Threads
 from kraftlog.log_store.transaction_state import TopicPartition
@@ -66,6 +65,8 @@ class InternalCompaction:
             pass
 
     def _clean(self, partition: Partition) -> None:
+        from kraftlog.log_store.housekeeping import clean
+
         try:
             with self._one_cleans:
                 if not self._is_closed and self._is_dirty(partition):

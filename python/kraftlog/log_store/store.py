@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from kraftlog.disk.disk import disk
 from kraftlog.disk.durable import write_file
@@ -18,7 +18,6 @@ from kraftlog.layout.checkpoints import CLEAN_SHUTDOWN, CLEANER_OFFSETS, LOG_STA
 from kraftlog.layout.partition_folder import PartitionFolder
 from kraftlog.log_store.appends import Appends
 from kraftlog.log_store.cluster import Cluster
-from kraftlog.log_store.consumer import MAX_POLL_INTERVAL_MS, Consumer
 from kraftlog.log_store.coordinator_file import Known, read_known, write_known
 from kraftlog.log_store.coordinator_runtime import CoordinatorRuntime
 from kraftlog.log_store.directory import partition_folders, with_found_epochs
@@ -31,9 +30,8 @@ from kraftlog.log_store.errors import (
     storage_errors,
 )
 from kraftlog.log_store.group_coordinator import GroupCoordinator
-from kraftlog.log_store.group_members import GroupMembers
+from kraftlog.log_store.group_members import MAX_POLL_INTERVAL_MS, GroupMembers
 from kraftlog.log_store.group_offsets import OffsetAndMetadata
-from kraftlog.log_store.housekeeping import Freed, apply_retention, clean
 from kraftlog.log_store.internal_compaction import InternalCompaction
 from kraftlog.log_store.open_files import OpenFiles
 from kraftlog.log_store.options import StoreArguments, StoreOptions
@@ -42,7 +40,6 @@ from kraftlog.log_store.owner import Owner
 from kraftlog.log_store.partition import PRODUCER_EXPIRATION_MS, BatchOptions, Partition
 from kraftlog.log_store.partition_folders import make_partition_folder, remove_partition_folder, topic_id_of
 from kraftlog.log_store.parts import StoreParts
-from kraftlog.log_store.producer import Producer
 from kraftlog.log_store.threads import Threads
 from kraftlog.log_store.topics import INTERNAL, Topic, check_name, check_not_internal, check_partitions, checked_configs
 from kraftlog.log_store.transaction_coordinator import TransactionCoordinator
@@ -55,6 +52,11 @@ from kraftlog.write.locked_directory import LockedLogDirectory
 from kraftlog.write.log_directory_state import LogDirectoryState, remove_clean_shutdown, remove_high_watermarks
 from kraftlog.write.log_options import LogOptions
 from kraftlog.write.offset_checkpoint import set_offsets
+
+if TYPE_CHECKING:
+    from kraftlog.log_store.consumer import Consumer
+    from kraftlog.log_store.housekeeping import Freed
+    from kraftlog.log_store.producer import Producer
 
 DEFAULT_TIMEOUT_MS = 60_000  # transaction.timeout.ms
 _TRANSACTION_STATE_CONFIGS = {"cleanup.policy": "compact", "segment.bytes": "104857600"}
@@ -405,6 +407,8 @@ class LogStore:
         compression, compression_level, max_batch_bytes
             As in ``encode``.
         """
+        from kraftlog.log_store.producer import Producer
+
         self._check_open()
         if transactional_id is not None and not (isinstance(transactional_id, str) and transactional_id):
             raise ValueError(f"transactional_id {transactional_id!r} is not a nonempty text")
@@ -432,6 +436,8 @@ class LogStore:
             If it has not polled for this time, other members of its group get its partitions; its next ``poll`` rejoins
             the group.
         """
+        from kraftlog.log_store.consumer import Consumer
+
         self._check_open()
         return Consumer(self._parts, group, isolation_level, auto_offset_reset, max_poll_interval_ms)
 
@@ -483,6 +489,8 @@ class LogStore:
         list of Freed
             Sizes before and after, for each partition.
         """
+        from kraftlog.log_store.housekeeping import clean
+
         freed = [
             clean(partition, self.path, self.options.clock(), roll=roll)
             for partition in self._partitions_to_keep(topics)
@@ -495,6 +503,8 @@ class LogStore:
         The last segment of a partition, and segments after the last stable offset, are kept. The parameter and the
         result are as in ``clean``.
         """
+        from kraftlog.log_store.housekeeping import apply_retention
+
         freed = [apply_retention(partition, self.options.clock()) for partition in self._partitions_to_keep(topics)]
         return [each for each in freed if each is not None]
 

@@ -15,9 +15,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from kraftlog.codec.arrow_arrays import texts_of
 from kraftlog.codec.encode import Encoder
-from kraftlog.coordinator.partition_for import group_partition
+from kraftlog.coordinator.coordinator_partition import coordinator_partition
 from kraftlog.log_store.coordinator_runtime import CoordinatorRuntime
 from kraftlog.log_store.errors import (
     InvalidTransactionError,
@@ -491,7 +490,7 @@ class TransactionCoordinator:
         entry = self._id(transactional_id)
         if entry.log_partition < 0:
             count = self._runtime.partition_count(TRANSACTION_STATE)
-            entry.log_partition = group_partition(texts_of([transactional_id]), count)[0].as_py()
+            entry.log_partition = coordinator_partition(transactional_id, count)
         return self._runtime.partition((TRANSACTION_STATE, entry.log_partition))
 
     def _id(self, transactional_id: str) -> _Id:

@@ -12,7 +12,6 @@ from kraftlog.log_store.transaction_state import NONE, TransactionState
 from kraftlog.messages.frames import int16_prefix
 from kraftlog.messages.one_message import encode_message
 from kraftlog.read.log_pass import Pass
-from kraftlog.tables.coordinator_tables import last_transactional_ids
 
 _FLEXIBLE_VERSION = 1  # from transaction.version 1 on; older releases read only version 0 (KIP-915)
 
@@ -74,6 +73,8 @@ def transaction_states(segments: list[Segment], faults: list[Fault] | None = Non
     RecordError
         Without ``faults``, when a record cannot be read: its decision would be lost.
     """
+    from kraftlog.tables.coordinator_tables import last_transactional_ids
+
     read = Pass(ReadOptions(strict=faults is None), [] if faults is None else faults)
     rows = last_transactional_ids(segments, read)
     for fault in read.faults if faults is None else ():

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from kraftlog.layout.segment import Segment
-from kraftlog.read.transaction_map import TransactionMap, open_rows
 from kraftlog.server.readable_log import AbortedTransaction
 from kraftlog.transactions.producer import ABORTED
 
@@ -22,6 +21,8 @@ def aborted_transactions(segments: Sequence[Segment], high_watermark: int) -> li
     high_watermark : int
         End of the log.
     """
+    from kraftlog.read.transaction_map import TransactionMap, open_rows
+
     found = TransactionMap(list(segments))
     rows = [step.ended for step in found.along(0)]
     if segments and segments[-1].is_cut:  # what is open at a cut counts as aborted, and has no marker

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from kraftlog.coordinator.groups import FAMILIES, PARTITION_METADATA
+from kraftlog.coordinator.group_types import FAMILIES, PARTITION_METADATA
 from kraftlog.log_store.key_and_value import KeyAndValue
 from kraftlog.server.assignors import NO_PARTITIONS, Partitions
 from kraftlog.server.consumer_group import (

@@ -25,7 +25,7 @@ from kraftlog.server.readable_log import (
     ReadableTopic,
 )
 from kraftlog.server.segment_batches import Places, SegmentBatches
-from kraftlog.tables.partition_offsets import Found, PartitionEnds, Time
+from kraftlog.tables.found_offset import Found, Time
 from kraftlog.topics import TopicPartition
 from kraftlog.types import IsolationLevel
 
@@ -95,6 +95,8 @@ class LivePartition:
             return Found(end_offset)
         if end_offset <= self.log_start_offset:
             return Found()  # without a record there may be no segment either
+        from kraftlog.tables.partition_ends import PartitionEnds
+
         ends = PartitionEnds(list(PartitionFolder.of(self._partition.folder).segments), [])
         found = ends.at(time, Pass(ReadOptions(isolation_level=isolation_level, strict=True)))
         return found if found.offset is not None and found.offset < end_offset else Found()

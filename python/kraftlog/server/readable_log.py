@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from kraftlog.read.lineage import Lineage
-from kraftlog.tables.partition_offsets import Found, Time
+from kraftlog.tables.found_offset import Found, Time
 from kraftlog.topics import INTERNAL_TOPICS, TopicPartition
 from kraftlog.types import IsolationLevel
 

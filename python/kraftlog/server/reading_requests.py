@@ -22,7 +22,7 @@ from kraftlog.server.outcome import Outcome
 from kraftlog.server.readable_log import NO_TOPIC_ID, ReadableLog, ReadablePartition, ReadableTopic
 from kraftlog.server.server import Handler
 from kraftlog.server.unread_bytes import UnreadBytes
-from kraftlog.tables.partition_offsets import Found, Time
+from kraftlog.tables.found_offset import Found, Time
 from kraftlog.topics import TopicPartition
 from kraftlog.types import IsolationLevel
 

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
 from threading import Lock
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -19,8 +19,10 @@ from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.segment import Segment
 from kraftlog.read.seek import seek
 from kraftlog.read.segment_reader import as_listed, located
-from kraftlog.server.redacted_batches import RedactedBatches
 from kraftlog.types import InputFile
+
+if TYPE_CHECKING:
+    from kraftlog.server.redacted_batches import RedactedBatches
 
 _MOST_PLACES = 1024  # of next offsets that are remembered for each partition
 _LEAST_BYTES = 1 << 12  # of a read, so that it has a header

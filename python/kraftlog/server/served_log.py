@@ -27,9 +27,10 @@ from kraftlog.server.readable_log import (
 )
 from kraftlog.server.redacted_batches import RedactedBatches
 from kraftlog.server.segment_batches import SegmentBatches
+from kraftlog.tables.found_offset import Found, Time
 from kraftlog.tables.log import Log
 from kraftlog.tables.open_log import some_names
-from kraftlog.tables.partition_offsets import Found, PartitionEnds, Time, live_logs
+from kraftlog.tables.partition_ends import PartitionEnds, live_logs
 from kraftlog.tables.redaction import Redaction
 from kraftlog.topics import CLUSTER_METADATA, TopicPartition
 from kraftlog.types import IsolationLevel

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from kraftlog.codec.arrow_arrays import texts_of
 from kraftlog.errors import KraftlogError
 
 
@@ -22,6 +18,11 @@ def check_regex(regex: str) -> None:
     ------
     InvalidRegexError
     """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from kraftlog.codec.arrow_arrays import texts_of
+
     try:
         pc.match_substring_regex(texts_of([""]), pattern=regex)
     except pa.ArrowInvalid as error:
@@ -36,6 +37,10 @@ def matching(regex: str, names: Iterable[str]) -> frozenset[str]:
     >>> sorted(matching("orders|pay.*", ["orders", "orders-late", "payments"]))
     ['orders', 'payments']
     """
+    import pyarrow.compute as pc
+
+    from kraftlog.codec.arrow_arrays import texts_of
+
     candidates = texts_of(sorted(names))
     found = pc.match_substring_regex(candidates, pattern=rf"\A(?:{regex})\z")
     return frozenset(candidates.filter(found).to_pylist())

@@ -22,7 +22,7 @@ from kraftlog.tables.causes import GroupState
 from kraftlog.tables.coordinator_tables import commits_and_groups
 from kraftlog.tables.lines import Lines
 from kraftlog.tables.log_states import LogStates
-from kraftlog.tables.partition_offsets import PartitionEnds, live_logs
+from kraftlog.tables.partition_ends import PartitionEnds, live_logs
 from kraftlog.tables.read import Read
 from kraftlog.topics import CONSUMER_OFFSETS, TopicPartition
 

@@ -15,7 +15,7 @@ from kraftlog.tables.all_tables import TABLES
 from kraftlog.tables.causes import Cause, GroupState, LogState, OpenTransaction, cause_of
 from kraftlog.tables.hanging import Coordinators
 from kraftlog.tables.lines import Lines
-from kraftlog.tables.partition_offsets import PartitionEnds
+from kraftlog.tables.partition_ends import PartitionEnds
 from kraftlog.tables.read import Read
 from kraftlog.types import IsolationLevel
 

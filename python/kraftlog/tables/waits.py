@@ -22,7 +22,7 @@ from kraftlog.tables.hanging import whole_partition
 from kraftlog.tables.lag import group_places
 from kraftlog.tables.lines import Lines
 from kraftlog.tables.log_states import LogStates
-from kraftlog.tables.partition_offsets import PartitionEnds
+from kraftlog.tables.partition_ends import PartitionEnds
 from kraftlog.tables.read import Read
 from kraftlog.topics import CONSUMER_OFFSETS, TRANSACTION_STATE, TopicPartition
 
