@@ -15,7 +15,8 @@ import pytest
 
 import kraftlog
 from golden_files import GOLDEN
-from kraftlog.codec.headers import NO_TIMESTAMP, timestamps
+from kraftlog.codec.header_columns import timestamps
+from kraftlog.codec.headers import NO_TIMESTAMP
 from kraftlog.layout.discover import discover
 from kraftlog.tables.stats import collect
 

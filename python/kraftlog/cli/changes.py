@@ -18,7 +18,7 @@ from kraftlog.cli.options import CHANGES, output_options
 from kraftlog.cli.output import CONTINUED, Output, broken_line
 from kraftlog.cli.report import report_faults
 from kraftlog.cli.tables import run_table
-from kraftlog.codec.headers import timestamps
+from kraftlog.codec.header_columns import timestamps
 from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import Fault
 from kraftlog.metadata.diff.change_filter import ChangeFilter

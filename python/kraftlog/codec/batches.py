@@ -8,8 +8,9 @@ import pyarrow as pa
 
 from kraftlog import schema
 from kraftlog.codec.buffer_stream import NO_OFFSET, BufferStream, Progress
+from kraftlog.codec.header_columns import header_column
 from kraftlog.codec.header_scan import HeaderScan
-from kraftlog.codec.headers import header_column, last_offsets
+from kraftlog.codec.headers import last_offsets
 from kraftlog.errors import Fault
 from kraftlog.stream import rows_of
 from kraftlog.types import Buffer

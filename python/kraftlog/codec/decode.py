@@ -11,12 +11,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kraftlog import schema
-from kraftlog._native import decoder as native
 from kraftlog._native.chunk import Chunk
 from kraftlog._native.lookahead import Lookahead
 from kraftlog.codec.aborted_transactions import aborted_ranges, named_transactions
 from kraftlog.codec.buffer_stream import BufferStream, Progress
-from kraftlog.codec.compression import decompressor
+from kraftlog.codec.chunk_decoder import ChunkDecoder
 from kraftlog.codec.decode_plan import DecodePlan
 from kraftlog.codec.headers import Headers
 from kraftlog.codec.options import NO_BOUND, READ_UNCOMMITTED, ReadOptions
@@ -29,7 +28,7 @@ from kraftlog.codec.records import (
     DecodedRows,
     record_batch,
 )
-from kraftlog.errors import Fault, RecordError, error_from_fault, fault_from_native, input_error
+from kraftlog.errors import Fault, fault_from_native
 from kraftlog.topics import names
 from kraftlog.types import Buffer, InputFile, IsolationLevel
 
@@ -48,7 +47,7 @@ _OPTIONS = (
 )
 
 
-class RecordDecoder:
+class RecordDecoder(ChunkDecoder):
     """Decodes the record batches that start in [start, end) of a buffer or file into Arrow record batches.
 
     Parameters
@@ -102,44 +101,20 @@ class RecordDecoder:
         transactions = plan.transactions
         if aborted is None and transactions is not None:
             aborted = transactions.aborted()
-        self._native = native.Decoder(
+        super().__init__(
             buffer,
             start,
             end,
             plan.rules,
-            MOST_ROWS if whole else options.batch_rows,
-            BYTES_OF_A_TABLE if whole else options.batch_bytes,
-            decompressor(options.max_decompressed_bytes),
-            None if aborted is None else aborted.tobytes(),
-            transactions is not None and transactions.aborted_by_offset,
-            Lookahead(buffer, False) if follows else None,
-            None if pieces is None else pieces.tobytes(),
+            options,
+            rows=MOST_ROWS if whole else options.batch_rows,
+            size=BYTES_OF_A_TABLE if whole else options.batch_bytes,
+            aborted=aborted,
+            aborted_by_offset=transactions is not None and transactions.aborted_by_offset,
+            lookahead=Lookahead(buffer, False) if follows else None,
+            pieces=pieces,
         )
-        self.is_undecided = False
         self.salvaged_rows = 0
-
-    @property
-    def torn_at(self) -> int:
-        """Byte at which a torn tail starts; -1 when there is none."""
-        return self._native.torn_at
-
-    @property
-    def hidden_records(self) -> int:
-        """Number of records of aborted transactions that were left out so far."""
-        return self._native.hidden_records
-
-    @property
-    def position(self) -> int:
-        """Position of the next batch, in bytes."""
-        return self._native.position
-
-    @property
-    def reached(self) -> tuple[int, int]:
-        """End of the last completed batch, in bytes, and the next offset.
-
-        The offset is -1 before the first batch.
-        """
-        return self._native.reached
 
     def batches(self, faults: list[Fault], observe: BatchObserver | None = None) -> Iterator[pa.RecordBatch]:
         """Decode; faults are appended to ``faults``, or with ``strict`` raised after the preceding rows.
@@ -154,7 +129,7 @@ class RecordDecoder:
         plan = self.plan
         is_cut = self._whole and not self._has_pieces  # rows of pieces are wanted in one array
         most_rows = plan.selection.shared_rows if is_cut else plan.selection.most_rows
-        for chunk in self._chunks(faults):
+        for chunk in self.native_chunks(faults):
             if observe is not None:
                 observe(self._seen(chunk).headers)
             if plan.columns is None or self._native.salvaged_at >= 0:
@@ -167,7 +142,7 @@ class RecordDecoder:
 
     def chunks(self, faults: list[Fault]) -> Iterator[DecodedRows]:
         """Decode like ``batches``, but return the buffers of each chunk, before rows out of bounds are left out."""
-        for chunk in self._chunks(faults):
+        for chunk in self.native_chunks(faults):
             yield self._seen(chunk)
 
     def piece_ends(self) -> tuple[npt.NDArray[np.int64], list[tuple[int, Fault]]]:
@@ -177,31 +152,8 @@ class RecordDecoder:
             (piece, fault_from_native(found, detail)) for piece, found, detail in faults
         ]
 
-    def _chunks(self, faults: list[Fault]) -> Iterator[Chunk]:
-        decoder, status = self._native, native.CHUNK_FULL
-        while status == native.CHUNK_FULL:
-            status = decoder.run()
-            refused = self._note(faults) if decoder.has_faults else None
-            chunk = decoder.take_chunk()
-            if chunk is not None:
-                yield chunk
-            if refused is not None:
-                raise refused
-        self.is_undecided = status == native.NEEDS_TRANSACTIONS
-        if status == native.UNREADABLE:
-            raise input_error(decoder.failure(), self.position)
-
     def _seen(self, chunk: Chunk) -> DecodedRows:
         return DecodedRows(chunk, self.plan.origin, self._native.salvaged_at)
-
-    def _note(self, faults: list[Fault]) -> RecordError | None:
-        """Append faults, or return the one to raise after the preceding rows."""
-        for found, detail in self._native.take_faults():
-            fault = fault_from_native(found, detail)
-            if self.plan.options.strict:
-                return error_from_fault(fault)
-            faults.append(fault)
-        return None
 
     def _rows(self, rows: DecodedRows) -> Iterator[pa.RecordBatch]:
         batch = record_batch(rows, self.plan.schema, self.plan.selection)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from kraftlog._native import decoder as native
-from kraftlog.codec.options import NO_BOUND, READ_COMMITTED, ReadOptions
+from kraftlog.codec.chunk_decoder import rules_of
+from kraftlog.codec.options import READ_COMMITTED, ReadOptions
 from kraftlog.codec.records import PLAIN, TRANSACTION_COLUMNS, Origin, select
 
 
@@ -68,19 +69,4 @@ class DecodePlan:
             want |= native.WANT["timestamp_ms"]
         if options.from_headers and not want & sum(native.WANT.values()) & ~native.HEADER_COLUMNS:
             want |= native.FROM_HEADERS
-        self.rules = native.Rules(
-            want,
-            check_crc=options.checks_crc,
-            include_control=options.include_control,
-            strict=options.strict,
-            salvage=options.searches,
-            start_offset=_least(options.start_offset),
-            end_offset=options.end_offset,
-            start_timestamp=_least(options.start_timestamp),
-            texts=None if options.holds is None else options.holds.native,
-        )
-
-
-def _least(bound: int) -> int:
-    """Return a lower bound for the native decoder; no bound is less than all 64-bit numbers."""
-    return -NO_BOUND - 1 if bound == -NO_BOUND else bound
+        self.rules = rules_of(want, options)

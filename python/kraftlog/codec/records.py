@@ -15,8 +15,9 @@ from kraftlog import schema
 from kraftlog._native.chunk import COLUMNS, MOST_NAMED_ROWS, SHARED_ROWS, Chunk
 from kraftlog._native.decoder import VIEWS, WANT
 from kraftlog._native.scanner import HEADER_DTYPE
-from kraftlog.codec import headers as batch_headers
+from kraftlog.codec import header_columns
 from kraftlog.codec.arrow_arrays import array_of
+from kraftlog.codec.headers import CONTROL_TYPES, TIMESTAMP_TYPE_IDS, Headers, timestamp_type_codes
 from kraftlog.stream import rows_of
 
 TRANSACTION_STATES = ["aborted", "committed", "open", "unknown"]
@@ -44,13 +45,13 @@ class TransactionView(Protocol):
         Rows, in order, are producer_id and the range of their batches, as bytes of the file or base offsets.
         """
 
-    def shows(self, headers: batch_headers.Headers, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    def shows(self, headers: Headers, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         """Return whether records at these offsets are visible, by their offsets."""
 
-    def states(self, headers: batch_headers.Headers, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int8]:
+    def states(self, headers: Headers, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int8]:
         """Return indices into ``TRANSACTION_STATES``, or ``NO_TRANSACTION``; ``rows`` of a header are its records."""
 
-    def visible_at(self, headers: batch_headers.Headers, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def visible_at(self, headers: Headers, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the offset at which each record became visible, and ``NEVER``."""
 
 
@@ -72,7 +73,7 @@ class DecodedRows:
     salvaged_at: int = -1  # the first batch that was found by a search behind damage
 
     @cached_property
-    def headers(self) -> batch_headers.Headers:
+    def headers(self) -> Headers:
         """Headers of the batches that have rows in this chunk."""
         return np.frombuffer(self.chunk.batches, HEADER_DTYPE)
 
@@ -98,9 +99,9 @@ class DecodedRows:
 
 
 def _timestamp_type_id(rows: DecodedRows) -> pa.Array:
-    ids = batch_headers.TIMESTAMP_TYPE_IDS[batch_headers.timestamp_type_codes(rows.headers)]
+    ids = TIMESTAMP_TYPE_IDS[timestamp_type_codes(rows.headers)]
     if (ids == ids[0]).all():
-        return batch_headers.repeated(int(ids[0]), pa.int32(), rows.chunk.rows)
+        return header_columns.repeated(int(ids[0]), pa.int32(), rows.chunk.rows)
     return array_of(rows.per_row(ids))
 
 
@@ -111,7 +112,7 @@ def _sequence(rows: DecodedRows) -> pa.Array:
 
 
 def _control_type(rows: DecodedRows) -> pa.Array:
-    return batch_headers.named(np.frombuffer(rows.chunk.control_types, np.int16), batch_headers.CONTROL_TYPES)
+    return header_columns.named(np.frombuffer(rows.chunk.control_types, np.int16), CONTROL_TYPES)
 
 
 def _view(rows: DecodedRows) -> TransactionView:
@@ -124,7 +125,7 @@ def _transaction_state(rows: DecodedRows) -> pa.Array:
     codes = _view(rows).states(rows.headers, rows.numbers("offset"))
     if rows.salvaged_at >= 0:  # nothing is known of the transactions behind damage
         codes = np.where(rows.salvaged & (codes != NO_TRANSACTION), TRANSACTION_STATES.index("unknown"), codes)
-    return batch_headers.named(codes, TRANSACTION_STATES)
+    return header_columns.named(codes, TRANSACTION_STATES)
 
 
 def _visible_at(rows: DecodedRows) -> pa.Array:
@@ -137,7 +138,7 @@ def _of_batch(name: str) -> Callable[[DecodedRows], pa.Array]:
     """Build a column from the batch headers."""
 
     def column(rows: DecodedRows) -> pa.Array:
-        values = batch_headers.header_column(name, rows.headers)
+        values = header_columns.header_column(name, rows.headers)
         if len(values) == 1:
             return pa.repeat(values[0], rows.chunk.rows)
         if pa.types.is_integer(values.type) and not values.null_count:
@@ -149,7 +150,7 @@ def _of_batch(name: str) -> Callable[[DecodedRows], pa.Array]:
 
 def _of_origin(name: str) -> Callable[[DecodedRows], pa.Array]:
     kind = schema.RECORDS.select([name]).field(0).type
-    return lambda rows: batch_headers.repeated(getattr(rows.origin, name), kind, rows.chunk.rows)
+    return lambda rows: header_columns.repeated(getattr(rows.origin, name), kind, rows.chunk.rows)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraftlog._native.message import ZERO_UUID
-from kraftlog.codec.headers import timestamps
+from kraftlog.codec.header_columns import timestamps
 from kraftlog.codec.options import NO_BOUND
 from kraftlog.last_by_key import numbers
 from kraftlog.stream import rows_of

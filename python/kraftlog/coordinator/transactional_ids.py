@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraftlog.codec.headers import timestamps
+from kraftlog.codec.header_columns import timestamps
 from kraftlog.last_by_key import numbers
 from kraftlog.stream import rows_of
 

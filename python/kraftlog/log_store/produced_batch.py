@@ -6,7 +6,7 @@ import struct
 from dataclasses import dataclass
 
 from kraftlog._native.scanner import TRANSACTIONAL_BIT, header_at
-from kraftlog.codec import validate
+from kraftlog.codec import produce_checks
 from kraftlog.codec.options import NO_BOUND
 from kraftlog.errors import KAFKA_ERRORS
 from kraftlog.log_store.errors import StoreError
@@ -70,17 +70,17 @@ class ProducedBatch:
         InvalidBatchError
             When a broker would refuse the records.
         """
-        checks = validate.Topic(
+        checks = produce_checks.Topic(
             max_message_bytes=topic.max_message_bytes,
             compacted="compact" in topic.cleanup_policy,
             timestamp_type="CreateTime",
             timestamp_before_max_ms=NO_BOUND,
-            timestamp_after_max_ms=validate.DEFAULT_TIMESTAMP_AFTER_MAX_MS,
+            timestamp_after_max_ms=produce_checks.DEFAULT_TIMESTAMP_AFTER_MAX_MS,
             now_ms=now_ms,
         )
-        verdicts = validate.verdicts(data, checks)
+        verdicts = produce_checks.verdicts(data, checks)
         if not verdicts:
-            code, name = validate.INVALID_RECORD
+            code, name = produce_checks.INVALID_RECORD
             raise InvalidBatchError(code, name, f"{topic.name}: expected one record batch, found none")
         for verdict in verdicts:
             if verdict.error_code:

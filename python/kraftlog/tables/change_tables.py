@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kraftlog.codec import headers as batch_headers
+from kraftlog.codec import header_columns
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.metadata.changed import ChangedByType
@@ -84,7 +84,7 @@ def _rows(read: Read, changed: ChangedByType, offsets: Stamps, timestamps: Stamp
     stamps = timestamps[np.searchsorted(offsets, rows.column("group").to_numpy())]
     found = {
         "offset": rows.column("group"),
-        "timestamp": batch_headers.timestamps(stamps),
+        "timestamp": header_columns.timestamps(stamps),
         "timestamp_ms": pa.array(stamps, mask=stamps == -1),
     }
     columns = [found[name] if name in found else rows.column(name) for name in arrow_schema.names]

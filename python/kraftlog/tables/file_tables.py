@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from kraftlog import schema
 from kraftlog._native.scanner import DELETE_HORIZON_BIT, LOG_OVERHEAD, TIMESTAMP_TYPE_BIT
-from kraftlog.codec import headers as batch_headers
+from kraftlog.codec import header_columns
 from kraftlog.codec.header_scan import HeaderScan, within
+from kraftlog.codec.headers import NO_TIMESTAMP, Headers, last_offsets
 from kraftlog.errors import Fault
 from kraftlog.layout.index_files import ENTRY_TYPES, read_index
 from kraftlog.layout.replica_directory import replica_of
@@ -38,9 +39,7 @@ def batch_rows(read: Read) -> Iterator[pa.RecordBatch]:
         read.advance(segment.size)
 
 
-def _batch_columns(
-    segment: Segment, headers: batch_headers.Headers, arrow_schema: pa.Schema, salvaged_at: int
-) -> pa.RecordBatch:
+def _batch_columns(segment: Segment, headers: Headers, arrow_schema: pa.Schema, salvaged_at: int) -> pa.RecordBatch:
     constant = {
         "topic": segment.topic,
         "partition": segment.partition,
@@ -52,11 +51,11 @@ def _batch_columns(
     columns = []
     for field in arrow_schema:
         if field.name in constant:
-            columns.append(batch_headers.repeated(constant[field.name], field.type, len(headers)))
+            columns.append(header_columns.repeated(constant[field.name], field.type, len(headers)))
         elif field.name == "salvaged":
             columns.append(pa.array((headers["position"] >= salvaged_at) & (salvaged_at >= 0)))
         else:
-            columns.append(batch_headers.header_column(field.name, headers))
+            columns.append(header_columns.header_column(field.name, headers))
     return rows_of(columns, arrow_schema, len(headers))
 
 
@@ -82,8 +81,8 @@ def from_rows(rows: list[dict[str, Any]], table: schema.TableSchema, arrow_schem
     for field in table.select(arrow_schema.names):
         values = [row.get(f"{field.name}_ms" if field.type == schema.TIMESTAMP else field.name) for row in rows]
         if field.type == schema.TIMESTAMP:
-            known = np.array([batch_headers.NO_TIMESTAMP if v is None else v for v in values], np.int64)
-            columns.append(batch_headers.timestamps(known))
+            known = np.array([NO_TIMESTAMP if v is None else v for v in values], np.int64)
+            columns.append(header_columns.timestamps(known))
         else:
             columns.append(pa.array(values, field.type))
     return rows_of(columns, arrow_schema, len(rows))
@@ -126,12 +125,12 @@ class SegmentTotals:
         self._next_offset = segment.base_offset
         self._stamps: dict[str, int] = {}
 
-    def add(self, headers: batch_headers.Headers) -> None:
+    def add(self, headers: Headers) -> None:
         """Add the next headers, at least one."""
         wrappers = (headers["magic"] < 2) & (headers["records_count"] < 0)
         counted = int(headers["records_count"].clip(min=0).sum(dtype=np.int64))
         self._records = None if wrappers.any() or self._records is None else self._records + counted
-        reached = int(batch_headers.last_offsets(headers).max()) + 1
+        reached = int(last_offsets(headers).max()) + 1
         self._next_offset = max(reached, self._next_offset or 0) if self.batches else reached
         self.size_in_bytes += int((headers["batch_length"].astype(np.int64) + LOG_OVERHEAD).sum())
         first, latest = headers[0], int(headers["max_timestamp"].max())
@@ -177,11 +176,11 @@ def _index_columns(
     for field in arrow_schema:
         source = "timestamp" if field.name == "timestamp_ms" else field.name
         if field.name in constant:
-            columns.append(batch_headers.repeated(constant[field.name], field.type, count))
+            columns.append(header_columns.repeated(constant[field.name], field.type, count))
         elif source not in entries:
             columns.append(pa.nulls(count, field.type))
         elif field.type == schema.TIMESTAMP:
-            columns.append(batch_headers.timestamps(entries[source]))
+            columns.append(header_columns.timestamps(entries[source]))
         else:
             columns.append(pa.array(entries[source], field.type))
     return rows_of(columns, arrow_schema, count)

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from kraftlog import schema
-from kraftlog.codec import headers as batch_headers
+from kraftlog.codec import header_columns
 from kraftlog.coordinator.transactional_ids import transactional_id_columns
 from kraftlog.layout.discover import Discovery
 from kraftlog.layout.segment import Segment
@@ -151,7 +151,7 @@ def _columns(rows: list[dict[str, Any]], arrow_schema: pa.Schema) -> pa.RecordBa
     for field in arrow_schema:
         if field.name == "last_timestamp":
             stamps = np.array([row["last_timestamp_ms"] for row in rows], np.int64)
-            columns.append(batch_headers.timestamps(stamps))
+            columns.append(header_columns.timestamps(stamps))
         else:
             columns.append(pa.array([row[field.name] for row in rows], field.type))
     return rows_of(columns, arrow_schema, len(rows))

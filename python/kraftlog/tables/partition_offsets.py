@@ -11,7 +11,8 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from kraftlog.codec.headers import NO_TIMESTAMP, timestamps
+from kraftlog.codec.header_columns import timestamps
+from kraftlog.codec.headers import NO_TIMESTAMP
 from kraftlog.errors import error_from_fault
 from kraftlog.read.partitions import by_partition
 from kraftlog.stream import rows_of

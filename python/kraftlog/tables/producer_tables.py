@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from kraftlog import schema
-from kraftlog.codec.headers import last_offsets, repeated, timestamps
+from kraftlog.codec.header_columns import repeated, timestamps
+from kraftlog.codec.headers import last_offsets
 from kraftlog.codec.options import ReadOptions
 from kraftlog.disk.disk import disk
 from kraftlog.errors import Fault

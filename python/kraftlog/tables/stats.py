@@ -17,13 +17,9 @@ from kraftlog._native.scanner import (
     TIMESTAMP_TYPE_BIT,
 )
 from kraftlog.codec.compression import DecompressionError, Decompressor, decompressor
+from kraftlog.codec.header_columns import timestamps
 from kraftlog.codec.header_scan import HeaderScan
-from kraftlog.codec.headers import (
-    COMPRESSION_NAMES,
-    NO_TIMESTAMP,
-    Headers,
-    timestamps,
-)
+from kraftlog.codec.headers import COMPRESSION_NAMES, NO_TIMESTAMP, Headers
 from kraftlog.disk.disk import ReadableFile
 from kraftlog.errors import Fault
 from kraftlog.layout.segment import Segment

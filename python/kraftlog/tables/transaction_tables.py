@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from kraftlog import schema
-from kraftlog.codec import headers as batch_headers
+from kraftlog.codec import header_columns
 from kraftlog.codec.headers import Headers
 from kraftlog.codec.metadata_markers import read_marker
 from kraftlog.codec.options import NO_BOUND, ReadOptions
@@ -129,11 +129,11 @@ def _columns(segment: Segment, transactions: Transactions, arrow_schema: pa.Sche
     columns = []
     for field in arrow_schema:
         if field.name in ("topic", "partition"):
-            columns.append(batch_headers.repeated(getattr(segment, field.name), field.type, count))
+            columns.append(header_columns.repeated(getattr(segment, field.name), field.type, count))
         elif field.name == "state":
-            columns.append(batch_headers.named(transactions["state"], TRANSACTION_STATES))
+            columns.append(header_columns.named(transactions["state"], TRANSACTION_STATES))
         elif field.type == schema.TIMESTAMP:
-            columns.append(batch_headers.timestamps(transactions[field.name]))
+            columns.append(header_columns.timestamps(transactions[field.name]))
         else:
             values = np.ascontiguousarray(transactions[field.name.removesuffix("_ms")])
             nullable = field.name in _WITHOUT_DATA + _OF_MARKER or field.name.endswith("_ms")
@@ -196,7 +196,7 @@ def columns_of_transactions(
     columns = []
     for field in arrow_schema:
         if field.name == "state":
-            columns.append(batch_headers.named(transactions["state"], TRANSACTION_STATES))
+            columns.append(header_columns.named(transactions["state"], TRANSACTION_STATES))
         elif field.name in ("name", "reason"):
             columns.append(names if field.name == "name" else reasons)
         else:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from kraftlog.codec import headers as batch_headers
+from kraftlog.codec import header_columns
 from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.codec.headers import Headers, last_offsets
 from kraftlog.coordinator.transactional_ids import TRANSACTION_LOG
@@ -478,7 +478,7 @@ def _columns(rows: list[Transaction], commits: Commits, arrow_schema: pa.Schema)
     for field_ in arrow_schema:
         name = field_.name
         if name == "decision_timestamp":
-            columns.append(batch_headers.timestamps(np.array([one.decided_at for one in rows], np.int64)))
+            columns.append(header_columns.timestamps(np.array([one.decided_at for one in rows], np.int64)))
             continue
         if name == "decision_timestamp_ms":
             values: list[Any] = [None if one.decided_at == NONE else one.decided_at for one in rows]

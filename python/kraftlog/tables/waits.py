@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from kraftlog import schema
-from kraftlog.codec.headers import NO_TIMESTAMP, timestamps
+from kraftlog.codec.header_columns import timestamps
+from kraftlog.codec.headers import NO_TIMESTAMP
 from kraftlog.errors import error_from_fault
 from kraftlog.layout.discover import Discovery
 from kraftlog.read.log_pass import Pass

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraftlog import schema
-from kraftlog.codec.headers import NO_TIMESTAMP, timestamps
+from kraftlog.codec.header_columns import timestamps
+from kraftlog.codec.headers import NO_TIMESTAMP
 from kraftlog.layout.discover import Discovery
 from kraftlog.read.log_pass import Pass
 from kraftlog.read.partitions import by_partition

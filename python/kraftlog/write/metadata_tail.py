@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from kraftlog.codec.markers import api_key, scan_markers
 from kraftlog.codec.metadata_markers import BEGIN_TRANSACTION
 from kraftlog.codec.options import NO_BOUND
 from kraftlog.disk.disk import disk
@@ -27,6 +26,10 @@ def ends_inside_transaction(segments: Sequence[Path], end: int) -> bool:
     RecordError
         When a batch cannot be read.
     """
+    if not segments:
+        return False
+    from kraftlog.codec.markers import api_key, scan_markers
+
     faults: list[Fault] = []
     for path in reversed(segments):
         last = None
