@@ -188,7 +188,7 @@ def test_memory_that_runs_out_when_batches_are_taken():
 
 @pytest.mark.parametrize("method", ["take", "finish"])
 def test_batches_that_cannot_be_compressed_are_kept(method: str, monkeypatch: pytest.MonkeyPatch):
-    from kraftlog.codec import encode as module
+    from kraftlog.codec import batch_encoder as module
 
     def fail(*_: object) -> bytes:
         raise MemoryError("no memory")

@@ -167,8 +167,14 @@ def test_a_new_broker_imports_what_it_serves_with():
     assert "kraftlog.server.broker" in found
     layers = {"metadata_log.image", "metadata.image", "tables.log", "tables.coordinator_tables", "messages.reader"}
     of_rows = {"log_store.consumer", "log_store.producer", "log_store.housekeeping", "tables.partition_ends"}
-    assert not {"pyarrow.compute", "pandas", "numba"} & found
+    assert not {"pyarrow", "pandas", "numba"} & found
     assert not {f"kraftlog.{name}" for name in layers | of_rows} & found
+
+
+def test_the_command_of_a_broker_needs_no_arrow():
+    found = imported(command("broker", "--help"))
+    assert "kraftlog.server.broker" in found
+    assert not {"pyarrow", "pandas", "numba", "rich"} & found
 
 
 def test_pandas_is_there_behind_a_command():

@@ -211,10 +211,10 @@ def test_offsets_of_a_file_precede_those_of_the_log(tmp_path: Path):
 
 def test_an_offset_after_the_end_of_a_partition_is_its_end(tmp_path: Path):
     """The cut lies behind offsets that a cleaner has removed since then."""
-    commit = offset_records("readers", {("orders", 0): OffsetAndMetadata(10, "", 3)}, 900)
+    (commit,) = offset_records("readers", {("orders", 0): OffsetAndMetadata(10, "", 3)}, 900)
     batches = {
         "orders-0": [({"value": [b"one"]}, 0, 1000), ({"value": [b"two"]}, 10, 5000)],
-        "__consumer_offsets-0": [({name: commit.column(name) for name in ("key", "value")}, 0, 900)],
+        "__consumer_offsets-0": [({"key": [commit.key], "value": [commit.value]}, 0, 900)],
     }
     for folder, some in batches.items():
         (tmp_path / folder).mkdir()

@@ -22,6 +22,8 @@ from confluent_kafka.admin import (
 )
 
 import kraftlog
+from kraftlog.log_store.group_members import GroupMetadata
+from kraftlog.log_store.group_offsets import OffsetAndMetadata
 from kraftlog.protocol.error_code import ErrorCode
 from kraftlog.server.broker import Broker
 
@@ -340,7 +342,7 @@ def test_a_group_goes_on_where_it_was(tmp_path: Path):
         assert values == [b"a", b"b", b"c", b"d"]
         consumer.commit(asynchronous=False)
         consumer.close()
-        assert broker.store.committed("g") == {("orders", 0): kraftlog.log_store.OffsetAndMetadata(4, "", 0)}
+        assert broker.store.committed("g") == {("orders", 0): OffsetAndMetadata(4, "", 0)}
     with Broker(tmp_path) as broker:
         consumer, values = consume(broker, 2)
         assert values == [b"e", b"f"]
@@ -372,9 +374,7 @@ def test_deleted_groups_and_offsets(broker: Broker):
         assert broker.store.committed("g") != {}
         assert delete_offsets("g") == ErrorCode.NONE
         assert broker.store.committed("g") == {}
-        broker.store.parts.groups.commit(
-            kraftlog.log_store.GroupMetadata("h"), {("orders", 0): kraftlog.log_store.OffsetAndMetadata(1)}
-        )
+        broker.store.parts.groups.commit(GroupMetadata("h"), {("orders", 0): OffsetAndMetadata(1)})
         assert delete("h") == ErrorCode.NONE
         assert delete("h") == delete_offsets("h") == ErrorCode.GROUP_ID_NOT_FOUND
     assert kraftlog.open(broker.path).offsets().num_rows == 0

@@ -12,11 +12,13 @@ import pytest
 import kraftlog
 from golden_files import GOLDEN
 from kraftlog import MetadataLogWriter
+from kraftlog.codec.batch_encoder import BatchEncoder
 from kraftlog.codec.control_records import control_batch, leader_change, snapshot_footer, snapshot_header
+from kraftlog.codec.encode import Encoder
 from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.codec.metadata_markers import read_marker
 from kraftlog.metadata_log.snapshot_writer import write_snapshot
-from kraftlog.transactions.metadata_transaction import metadata_encoder
+from kraftlog.transactions.metadata_encoder import metadata_encoder
 
 
 def golden_batches(path: Path) -> Iterator[tuple[dict, bytes, list[bytes]]]:
@@ -82,11 +84,15 @@ def test_snapshots_of_kafka_are_written_again_byte_for_byte(tmp_path: Path):
         ):
             stamp, at = header["base_timestamp"], header["base_offset"]
             written = control_batch(kind, value, base_offset=at, partition_leader_epoch=epoch, timestamp_ms=stamp)
-            assert written.to_pybytes() == raw
+            assert written == raw
         for header, raw, values in data:
-            encoder = metadata_encoder(8192, header["base_offset"], epoch, header["base_timestamp"])
+            options = 8192, header["base_offset"], epoch, header["base_timestamp"]
+            encoder = metadata_encoder(Encoder, *options)
             encoder.write(pa.record_batch({"value": pa.array(values, pa.binary())}))
             assert encoder.finish().to_pybytes() == raw
+            plain = metadata_encoder(BatchEncoder, *options)
+            plain.write_records(values)
+            assert plain.finish() == raw
         again = tmp_path / path.name
         values = [value for batch in data for value in batch[2]]
         write_snapshot(
@@ -102,4 +108,4 @@ def test_leader_change_of_more_voters_is_that_of_kafka():
     written = control_batch(
         "LEADER_CHANGE", value, base_offset=0, partition_leader_epoch=1, timestamp_ms=header["base_timestamp"]
     )
-    assert written.to_pybytes() == raw
+    assert written == raw

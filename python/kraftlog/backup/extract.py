@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kraftlog.backup.excluded_keys import ExcludedKeys
 from kraftlog.backup.new_folder import check_new_folder, new_folder
-from kraftlog.codec.encode import compression_type
+from kraftlog.codec.batch_encoder import compression_type
 from kraftlog.codec.options import NO_BOUND, READ_COMMITTED, READ_UNCOMMITTED, ReadOptions
 from kraftlog.disk.disk import disk
 from kraftlog.disk.durable import write_file

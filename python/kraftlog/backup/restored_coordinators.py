@@ -39,6 +39,7 @@ from kraftlog.errors import Fault
 from kraftlog.layout.discover import Discovery
 from kraftlog.layout.segment import Segment
 from kraftlog.log_store.group_offsets import OffsetAndMetadata, offset_records, tombstones
+from kraftlog.log_store.key_and_value import rows_of_records
 from kraftlog.log_store.transaction_records import transaction_record, transaction_states
 from kraftlog.log_store.transaction_state import (
     COMPLETE_ABORT,
@@ -310,7 +311,7 @@ def offset_rows(
         new_topic = new_names[topic]
         if new_topic is None:
             done.append(MovedOffset(row["group"], topic, partition, row["offset"]))
-            yield tombstones(row["group"], [(topic, partition)])
+            yield rows_of_records(tombstones(row["group"], [(topic, partition)]))
             continue
         end = ends.get(TopicPartition(new_topic, partition))
         offset = row["offset"] if end is None else min(row["offset"], end)
@@ -319,6 +320,6 @@ def offset_rows(
         done.append(MovedOffset(row["group"], topic, partition, row["offset"], new_topic, offset))
         epoch = row["leader_epoch"] if offset == row["offset"] and row["leader_epoch"] is not None else -1
         moved = OffsetAndMetadata(offset, row["metadata"] or "", epoch)
-        yield offset_records(row["group"], {(new_topic, partition): moved}, timestamp_ms)
+        yield rows_of_records(offset_records(row["group"], {(new_topic, partition): moved}, timestamp_ms))
         if new_topic != topic:
-            yield tombstones(row["group"], [(topic, partition)])
+            yield rows_of_records(tombstones(row["group"], [(topic, partition)]))

@@ -38,6 +38,7 @@ class Commands(click.Group):
         """Return a command; None when there is none of that name."""
         if name not in MODULES:
             return None
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # threads for linear algebra, of which there is none here
         if MODULES[name] not in WITHOUT_ARROW:
             _keep_pandas_out()
         found: list[click.Command] = import_module(f"kraftlog.cli.{MODULES[name]}").COMMANDS
@@ -123,13 +124,9 @@ class _NoPandas:
 
 
 def _keep_pandas_out() -> None:
-    """Let pyarrow look for pandas in vain: it imports it where it can, which takes longer than most commands do.
-
-    NumPy is told to start no threads for linear algebra, of which there is none here.
-    """
+    """Let pyarrow look for pandas in vain: it imports it where it can, which takes longer than most commands do."""
     if "pandas" in sys.modules:
         return
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     import pyarrow as pa
 
     sys.meta_path.insert(0, _NoPandas)

@@ -13,12 +13,13 @@ from kraftlog.cli.options import FORCE
 from kraftlog.cli.output import BINARY_TEXTS
 from kraftlog.cli.pack_input import BINARY_HELP, InputError, input_rows
 from kraftlog.cli.target import check_target
+from kraftlog.codec.batch_encoder import LARGEST_OFFSET
 from kraftlog.codec.compression import COMPRESSION_TYPES
-from kraftlog.codec.encode import LARGEST_OFFSET, Encoder
+from kraftlog.codec.encode import Encoder
 from kraftlog.codec.headers import NO_TIMESTAMP
 from kraftlog.disk.durable import new_file
+from kraftlog.transactions.metadata_encoder import DEFAULT_BATCH_BYTES
 from kraftlog.transactions.metadata_transaction import TransactionEncoder
-from kraftlog.transactions.packing import DEFAULT_BATCH_BYTES
 
 PLAIN_BATCH_BYTES = 1 << 20
 _ONLY_PLAIN = (

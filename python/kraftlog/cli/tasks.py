@@ -99,4 +99,4 @@ OTHER_NAMES = {
 """Names of commands and options in other programs and in earlier releases, and the commands to use instead."""
 
 MODULES = {name: module for commands in TASKS.values() for name, (module, _) in commands.items()}
-WITHOUT_ARROW = ("sample",)  # modules that need no pyarrow
+WITHOUT_ARROW = ("sample", "broker")  # modules that start without pyarrow

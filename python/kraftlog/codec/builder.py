@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from kraftlog._native import builder as native
 from kraftlog._native.scanner import RECORD_BATCH_OVERHEAD, TRANSACTIONAL_BIT
+from kraftlog.codec.batch_encoder import LARGEST_OFFSET, MOST_BYTES, check_producer, checked_header, compression_type
 from kraftlog.codec.compression import checked_level, compress_batches
-from kraftlog.codec.encode import LARGEST_OFFSET, MOST_BYTES, check_producer, checked_header, compression_type
 from kraftlog.codec.headers import NO_TIMESTAMP
 from kraftlog.codec.options import checked_integer
 from kraftlog.codec.source import check_rows, sources

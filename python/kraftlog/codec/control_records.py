@@ -8,12 +8,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-import pyarrow as pa
-
 from kraftlog._native.scanner import CONTROL_BIT
 from kraftlog.codec.cursor import uvarint
 from kraftlog.codec.headers import CONTROL_TYPES
 from kraftlog.codec.single_record import encode_record
+from kraftlog.types import Buffer
 
 _VERSION = 0
 _NO_TAGGED_FIELDS = b"\0"
@@ -53,7 +52,7 @@ def snapshot_footer() -> bytes:
 
 def control_batch(
     control_type: str, value: bytes, *, base_offset: int, partition_leader_epoch: int, timestamp_ms: int
-) -> pa.Buffer:
+) -> Buffer:
     """Return a batch that holds one control record.
 
     Parameters

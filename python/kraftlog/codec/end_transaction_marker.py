@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import struct
-
-import pyarrow as pa
+from typing import TYPE_CHECKING
 
 from kraftlog._native.scanner import CONTROL_BIT, TRANSACTIONAL_BIT
 from kraftlog.codec.headers import CONTROL_TYPES, NO_TIMESTAMP
 from kraftlog.codec.single_record import encode_record
+from kraftlog.types import Buffer
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 MARKER_TYPES = ("ABORT", "COMMIT")
 _VERSION = 0
@@ -56,6 +59,32 @@ def encode_marker(
     >>> marker.size
     78
     """
+    import pyarrow as pa
+
+    return pa.py_buffer(
+        marker_batch(
+            control_type,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            coordinator_epoch=coordinator_epoch,
+            base_offset=base_offset,
+            partition_leader_epoch=partition_leader_epoch,
+            timestamp_ms=timestamp_ms,
+        )
+    )
+
+
+def marker_batch(
+    control_type: str,
+    *,
+    producer_id: int,
+    producer_epoch: int,
+    coordinator_epoch: int = 0,
+    base_offset: int = 0,
+    partition_leader_epoch: int = -1,
+    timestamp_ms: int = NO_TIMESTAMP,
+) -> Buffer:
+    """Return the batch of ``encode_marker``, not as an Arrow buffer."""
     if control_type not in MARKER_TYPES:
         raise ValueError(f"control_type {control_type!r} is not one of {', '.join(MARKER_TYPES)}")
     key = struct.pack(">hh", _VERSION, CONTROL_TYPES.index(control_type))

@@ -6,14 +6,15 @@ Abort have one field, a tagged nullable string (tag 0); End has none.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, NamedTuple
 
 from kraftlog._native.message import FIRST_MARKER_KEY, FRAME_VERSION, LAST_MARKER_KEY
 from kraftlog.codec.cursor import Cursor, uvarint
 from kraftlog.errors import InvalidRecordError
 from kraftlog.types import Buffer
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 BEGIN_TRANSACTION, END_TRANSACTION, ABORT_TRANSACTION = range(FIRST_MARKER_KEY, LAST_MARKER_KEY + 1)  # api keys
 MARKER_NAMES = {
@@ -62,6 +63,7 @@ def begin_transactions(names: pa.Array) -> pa.Array:
     ValueError
         When a name is longer than ``begin_transaction`` allows.
     """
+    import pyarrow as pa
     import pyarrow.compute as pc  # costs more than the rest of the codec
 
     texts = names.cast(pa.binary())

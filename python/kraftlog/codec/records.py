@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -18,41 +17,12 @@ from kraftlog._native.scanner import HEADER_DTYPE
 from kraftlog.codec import header_columns
 from kraftlog.codec.arrow_arrays import array_of
 from kraftlog.codec.headers import CONTROL_TYPES, TIMESTAMP_TYPE_IDS, Headers, timestamp_type_codes
+from kraftlog.codec.transaction_view import NEVER, NO_TRANSACTION, TRANSACTION_STATES, TransactionView
 from kraftlog.stream import rows_of
 
-TRANSACTION_STATES = ["aborted", "committed", "open", "unknown"]
 TRANSACTION_COLUMNS = frozenset({"transaction_state", "visible_at"})
 LAYOUTS = PLAIN, VIEW = ("plain", "view")
 MOST_ROWS = 2**31 - 2
-NO_TRANSACTION = -1
-NEVER = -1
-
-
-class TransactionView(Protocol):
-    """Known transactions of some records."""
-
-    @property
-    def hides_offsets(self) -> bool:
-        """Whether some hidden records share a batch with visible ones."""
-
-    @property
-    def aborted_by_offset(self) -> bool:
-        """Whether ``aborted`` has offsets, not bytes of the file."""
-
-    def aborted(self) -> npt.NDArray[np.int64] | None:
-        """Return the transactions whose batches are not decoded.
-
-        Rows, in order, are producer_id and the range of their batches, as bytes of the file or base offsets.
-        """
-
-    def shows(self, headers: Headers, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Return whether records at these offsets are visible, by their offsets."""
-
-    def states(self, headers: Headers, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int8]:
-        """Return indices into ``TRANSACTION_STATES``, or ``NO_TRANSACTION``; ``rows`` of a header are its records."""
-
-    def visible_at(self, headers: Headers, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return the offset at which each record became visible, and ``NEVER``."""
 
 
 @dataclass(frozen=True)

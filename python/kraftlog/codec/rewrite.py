@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kraftlog._native import encoder as native
 from kraftlog._native.status import CODES
-from kraftlog.codec.encode import checked_header
+from kraftlog.codec.batch_encoder import checked_header
 from kraftlog.errors import error_from_fault, fault_from_native
 from kraftlog.types import Buffer
 

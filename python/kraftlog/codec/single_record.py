@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import struct
 
-import pyarrow as pa
-
 from kraftlog._native import encoder as native
 from kraftlog._native.scanner import RECORD_BATCH_OVERHEAD
 from kraftlog._native.text_column import LAYOUTS, TextColumn
+from kraftlog.types import Buffer
 
 _ENDS = struct.Struct("=ii")  # of a column of one value, as Arrow has them
 _LARGEST_FRAME = 32  # bytes of a record without headers beside its key and value
@@ -24,7 +23,7 @@ def encode_record(
     attributes: int,
     producer_id: int = -1,
     producer_epoch: int = -1,
-) -> pa.Buffer:
+) -> Buffer:
     """Return the batch; fields of its header are as in ``Encoder``, ``attributes`` as in the format."""
     size = RECORD_BATCH_OVERHEAD + _LARGEST_FRAME + len(key) + len(value)
     encoder = native.Encoder(
@@ -45,7 +44,7 @@ def encode_record(
     source.set_value(_column(value), 0)
     encoder.write((source,), 0, 1)
     encoder.close_batch()
-    return pa.py_buffer(encoder.take())
+    return encoder.take()
 
 
 def _column(value: bytes) -> TextColumn:

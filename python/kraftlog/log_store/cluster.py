@@ -8,9 +8,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeAlias
 
-import pyarrow as pa
-
-from kraftlog.codec.arrow_arrays import bytes_of
 from kraftlog.codec.metadata_version import metadata_version_level
 from kraftlog.disk.disk import disk
 from kraftlog.errors import Fault, error_from_fault
@@ -138,7 +135,7 @@ class Cluster:
             self._append(self._records_of(topics))
             self._topics.update({topic.name: topic for topic in topics})
 
-    def _records_of(self, topics: list[Topic]) -> list[pa.Array]:
+    def _records_of(self, topics: list[Topic]) -> list[list[bytes]]:
         topic_rows: list[Row] = [{"name": topic.name, "topic_id": uuid_text(topic.topic_id)} for topic in topics]
         config_rows: list[Row] = [
             _config_row(topic.name, key, value) for topic in topics for key, value in topic.configs.items()
@@ -234,7 +231,7 @@ class Cluster:
         self._first_free_id = self._end_of_ids = state.next_producer_id
         self._is_registered = state.is_registered
 
-    def _registration(self) -> pa.Array:
+    def _registration(self) -> list[bytes]:
         """Return the registration of the node, as one that is not running.
 
         A coordinator takes partitions for deleted when no broker is registered as their leader, and completes their
@@ -265,12 +262,12 @@ class Cluster:
             "directories": [self.directory_id],
         }
 
-    def _encoded(self, name: str, rows: list[Row]) -> pa.Array:
+    def _encoded(self, name: str, rows: list[Row]) -> list[bytes]:
         version = record_version(name, self.features.get("metadata.version", FEATURES["metadata.version"]))
         api_key = BUILT_IN.messages[name].api_key
         assert version is not None
         assert api_key is not None
-        return bytes_of([frame(api_key, version) + encode_message(name, version, row) for row in rows])
+        return [frame(api_key, version) + encode_message(name, version, row) for row in rows]
 
     @contextmanager
     def _step(self) -> Iterator[None]:
@@ -297,15 +294,15 @@ class Cluster:
             self._load()
             self._is_halfway = False
 
-    def _append(self, records: list[pa.Array]) -> None:
+    def _append(self, records: list[list[bytes]]) -> None:
         """Append records in one transaction, or in one batch if they fit."""
         writer = self._open_writer()
-        filled = [array for array in records if len(array)]
-        if sum(map(len, filled)) <= 16:
-            writer.append(filled)
+        values = [value for each in records for value in each]
+        if len(values) <= 16:
+            writer.append(values)
             return
         with writer.transaction("topics") as transaction:
-            transaction.append(filled)
+            transaction.append(values)
 
     def _open_writer(self) -> MetadataLogWriter:
         """Open the metadata log for writing under a new epoch, as a new controller does."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 
-import pyarrow as pa
-
 from kraftlog.codec.options import ReadOptions
 from kraftlog.coordinator.coordinator_partition import coordinator_partition
 from kraftlog.errors import error_from_fault
@@ -102,7 +100,7 @@ class GroupCoordinator:
         """Write records of a group and its members, which are on disk then."""
         self._runtime.partition(self.partition_for(group))
         with self._lock:
-            partition, _ = self._write(group, rows_of_records(records), Stamp())
+            partition, _ = self._write(group, records, Stamp())
             for record in records:
                 if record.value is None:
                     self._records.pop(record.key, None)
@@ -212,13 +210,13 @@ class GroupCoordinator:
 
     def _append(self, commit: Commit, stamp: Stamp) -> Partition:
         try:
-            rows = offset_records(commit.group, commit.offsets, self._runtime.now())
-            partition, commit.record_offset = self._write(commit.group, rows, stamp)
+            records = offset_records(commit.group, commit.offsets, self._runtime.now())
+            partition, commit.record_offset = self._write(commit.group, records, stamp)
         except BaseException:
             self._offsets.drop(commit)
             raise
         return partition
 
-    def _write(self, group: str, rows: pa.RecordBatch, stamp: Stamp) -> tuple[Partition, int]:
+    def _write(self, group: str, records: Sequence[KeyAndValue], stamp: Stamp) -> tuple[Partition, int]:
         partition = self._runtime.partition(self.partition_for(group))
-        return partition, partition.append_rows(rows, stamp, _BATCHES, self._runtime.now())
+        return partition, partition.append_rows(rows_of_records(records), stamp, _BATCHES, self._runtime.now())

@@ -6,9 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
-
-from kraftlog.codec.arrow_arrays import bytes_of
+from kraftlog.log_store.key_and_value import KeyAndValue
 from kraftlog.log_store.transaction_state import NONE, TopicPartition
 from kraftlog.messages.frames import int16_prefix
 from kraftlog.messages.one_message import encode_message
@@ -38,8 +36,8 @@ class OffsetAndMetadata:
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 
 
-def offset_records(group: str, offsets: Offsets, timestamp_ms: int) -> pa.RecordBatch:
-    """Return the records of a commit: columns key and value.
+def offset_records(group: str, offsets: Offsets, timestamp_ms: int) -> list[KeyAndValue]:
+    """Return the records of a commit.
 
     Parameters
     ----------
@@ -48,39 +46,34 @@ def offset_records(group: str, offsets: Offsets, timestamp_ms: int) -> pa.Record
     timestamp_ms : int
         Time of the commit.
     """
-    values = [
-        int16_prefix(_VERSION)
-        + encode_message(
-            "OffsetCommitValue",
-            _VERSION,
-            {
-                "offset": each.offset,
-                "leader_epoch": each.leader_epoch,
-                "metadata": each.metadata,
-                "commit_timestamp": timestamp_ms,
-            },
+    return [
+        KeyAndValue(
+            _key(group, key),
+            int16_prefix(_VERSION)
+            + encode_message(
+                "OffsetCommitValue",
+                _VERSION,
+                {
+                    "offset": each.offset,
+                    "leader_epoch": each.leader_epoch,
+                    "metadata": each.metadata,
+                    "commit_timestamp": timestamp_ms,
+                },
+            ),
         )
-        for each in offsets.values()
+        for key, each in offsets.items()
     ]
-    return _records(_keys(group, offsets), bytes_of(values))
 
 
-def tombstones(group: str, partitions: Sequence[TopicPartition]) -> pa.RecordBatch:
-    """Return records that remove the offsets of partitions: columns key and value."""
-    return _records(_keys(group, partitions), pa.nulls(len(partitions), pa.binary()))
+def tombstones(group: str, partitions: Sequence[TopicPartition]) -> list[KeyAndValue]:
+    """Return records that remove the offsets of partitions."""
+    return [KeyAndValue(_key(group, key), None) for key in partitions]
 
 
-def _records(keys: pa.Array, values: pa.Array) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([keys, values], ["key", "value"])
-
-
-def _keys(group: str, partitions: Collection[TopicPartition]) -> pa.Array:
-    return bytes_of(
-        [
-            int16_prefix(_KEY_TYPE)
-            + encode_message("OffsetCommitKey", 0, {"group": group, "topic": topic, "partition": partition})
-            for topic, partition in partitions
-        ]
+def _key(group: str, key: TopicPartition) -> bytes:
+    topic, partition = key
+    return int16_prefix(_KEY_TYPE) + encode_message(
+        "OffsetCommitKey", 0, {"group": group, "topic": topic, "partition": partition}
     )
 
 

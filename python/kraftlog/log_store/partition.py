@@ -7,13 +7,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, NamedTuple
 
 from kraftlog._native.scanner import LOG_OVERHEAD, RECORD_BATCH_OVERHEAD
-from kraftlog.codec.encode import Encoder
-from kraftlog.codec.end_transaction_marker import encode_marker
+from kraftlog.codec.end_transaction_marker import marker_batch
 from kraftlog.codec.headers import Headers, last_offsets
 from kraftlog.disk.disk import disk
 from kraftlog.disk.waiting import Lock, about_to_wait
@@ -39,6 +36,9 @@ from kraftlog.write.log_options import LogOptions
 from kraftlog.write.partition_log import PartitionLog
 from kraftlog.write.recovery_points import RecoveryPoint, RecoveryPointFile
 from kraftlog.write.replaced_segments import finish_replacing
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 PRODUCER_EXPIRATION_MS = 86_400_000  # producer.id.expiration.ms
 
@@ -400,7 +400,7 @@ class Partition:
             entry = self.producers.get(producer_id)
             if entry is not None and entry.has_marker(producer_epoch, raises_epoch=raises_epoch):
                 return
-            marker = encode_marker(
+            marker = marker_batch(
                 "COMMIT" if is_commit else "ABORT",
                 producer_id=producer_id,
                 producer_epoch=producer_epoch,
@@ -591,6 +591,8 @@ class Partition:
 
     def _encoded(self, rows: pa.RecordBatch, stamp: Stamp, options: BatchOptions, timestamp_ms: int) -> Buffer:
         """Return batches for the end of the log; batches that exceed the topic's limit are split, as in Kafka."""
+        from kraftlog.codec.encode import Encoder
+
         limit = max(self.topic.max_message_bytes, RECORD_BATCH_OVERHEAD + 1)
         for max_batch_bytes in (options.max_batch_bytes, min(limit, options.max_batch_bytes)):
             encoder = Encoder(

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from kraftlog.codec.encode import Encoder
+from kraftlog.codec.batch_encoder import BatchEncoder
 from kraftlog.coordinator.coordinator_partition import coordinator_partition
 from kraftlog.log_store.coordinator_runtime import CoordinatorRuntime
 from kraftlog.log_store.errors import (
@@ -26,7 +26,7 @@ from kraftlog.log_store.errors import (
     UnknownTopicOrPartitionError,
 )
 from kraftlog.log_store.group_coordinator import GroupCoordinator
-from kraftlog.log_store.key_and_value import KeyAndValue, rows_of_records
+from kraftlog.log_store.key_and_value import KeyAndValue
 from kraftlog.log_store.partition import Partition
 from kraftlog.log_store.threads import Threads
 from kraftlog.log_store.transaction_records import transaction_key, transaction_record
@@ -465,14 +465,11 @@ class TransactionCoordinator:
         self._append(state.transactional_id, transaction_record(state, self._version))
 
     def _append(self, transactional_id: str, record: KeyAndValue) -> None:
-        rows = rows_of_records([record])
-
         def encode(base_offset: int, leader_epoch: int) -> Buffer:
             now = self._runtime.now()
-            encoder = Encoder(base_offset=base_offset, partition_leader_epoch=leader_epoch, timestamp_ms=now)
-            encoder.write(rows)
-            batches: Buffer = encoder.finish()
-            return batches
+            encoder = BatchEncoder(base_offset=base_offset, partition_leader_epoch=leader_epoch, timestamp_ms=now)
+            encoder.write_records([record.value], [record.key])
+            return encoder.finish()
 
         self._log_of(transactional_id).append_records(encode)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
+from pathlib import Path
 
 from kraftlog.messages import definition_text
 from kraftlog.messages.definition import Definition
@@ -91,14 +92,7 @@ def _types(format_name: str, messages: Mapping[str, Definition]) -> Iterable[Rec
 
 
 def _built_in() -> Mapping[str, Definition]:
-    from importlib import resources
-
-    found: dict[str, Definition] = {}
-    folder = resources.files("kraftlog.messages") / "definitions"
-    for file in sorted(folder.iterdir(), key=lambda file: file.name):
-        if file.name.endswith(".messages"):
-            found.update({one.name: one for one in definition_text.parse(file.read_text("utf-8"), file.name)})
-    return found
+    return definition_text.parse_folder(Path(__file__).with_name("definitions"))
 
 
 BUILT_IN = Catalog(_built_in)

@@ -20,6 +20,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from kraftlog.messages.default_text import parse_default
 from kraftlog.messages.definition import KINDS, NO_VERSIONS, STRUCT, Definition, Field, Versions
@@ -69,6 +70,12 @@ class _Lines:
 
     def error(self, message: str) -> ValueError:
         return ValueError(f"{self._name}, line {self._number}: {message}")
+
+
+def parse_folder(folder: Path) -> dict[str, Definition]:
+    """Return the definitions in the files of a folder, by their names."""
+    files = sorted(folder.glob("*.messages"))
+    return {one.name: one for file in files for one in parse(file.read_text("utf-8"), file.name)}
 
 
 def parse(text: str, name: str) -> list[Definition]:

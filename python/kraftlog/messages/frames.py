@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from kraftlog._native import message as native
 from kraftlog._native import status
 from kraftlog.codec.cursor import uvarint
 from kraftlog.messages.record_type import KEY, VALUE
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 FRAME_VERSION = native.FRAME_VERSION
 UNKNOWN_TYPE = native.NO_TYPE
@@ -181,6 +184,8 @@ def fault_sentence(number: int, expected: int, actual: int) -> str:
 
 def native_values(array: pa.BinaryArray) -> native.Values:
     """Return the buffers of a column for the native code, without a copy."""
+    import pyarrow as pa
+
     if not isinstance(array, pa.BinaryArray):
         raise ValueError(f"keys and values are a BinaryArray, not {type(array).__name__}")
     if not len(array):  # an empty array may lack offsets

@@ -14,7 +14,7 @@ from kraftlog.messages.frames import frame
 from kraftlog.messages.writer import encode_messages
 from kraftlog.metadata_log.image_at import ImageAt
 from kraftlog.metadata_log.snapshot_writer import snapshot_path, write_snapshot
-from kraftlog.transactions.packing import DEFAULT_BATCH_BYTES
+from kraftlog.transactions.metadata_encoder import DEFAULT_BATCH_BYTES
 
 Records = Iterable[tuple[str, int, pa.RecordBatch | pa.Table]]
 

@@ -6,9 +6,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from kraftlog.codec.control_records import control_batch, snapshot_footer, snapshot_header
+from kraftlog.codec.encode import Encoder
 from kraftlog.disk.disk import disk
 from kraftlog.disk.durable import new_file
-from kraftlog.transactions.metadata_transaction import Values, metadata_encoder, value_batches
+from kraftlog.transactions.metadata_encoder import metadata_encoder
+from kraftlog.transactions.metadata_transaction import Values, value_batches
 
 UNFINISHED_SNAPSHOT = ".part"
 
@@ -57,7 +59,7 @@ def write_snapshot(
         batch = {"partition_leader_epoch": epoch, "timestamp_ms": timestamp_ms}
         for offset, (control_type, value) in enumerate(head):
             file.append(control_batch(control_type, value, base_offset=offset, **batch))
-        encoder = metadata_encoder(max_batch_bytes, len(head), epoch, timestamp_ms)
+        encoder = metadata_encoder(Encoder, max_batch_bytes, len(head), epoch, timestamp_ms)
         for rows in value_batches(records):
             encoder.write(rows)
             file.append(encoder.take())

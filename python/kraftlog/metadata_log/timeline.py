@@ -15,7 +15,7 @@ from kraftlog.codec.headers import CONTROL_TYPES, Headers
 from kraftlog.codec.markers import MarkerBlock
 from kraftlog.codec.metadata_markers import read_marker
 from kraftlog.codec.options import NO_BOUND
-from kraftlog.codec.records import TRANSACTION_STATES
+from kraftlog.codec.transaction_view import TRANSACTION_STATES
 from kraftlog.errors import Fault, InvalidRecordError
 from kraftlog.metadata.changed import Changed
 from kraftlog.metadata.diff.change_filter import ChangeFilter

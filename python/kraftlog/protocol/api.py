@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
+from pathlib import Path
 
 from kraftlog.messages import definition_text
 from kraftlog.messages.definition import Definition
@@ -34,10 +34,7 @@ class Api:
 @cache
 def apis() -> dict[int, Api]:
     """Return all known requests by key."""
-    messages: dict[str, Definition] = {}
-    for file in (resources.files("kraftlog.protocol") / "definitions").iterdir():
-        if file.name.endswith(".messages"):
-            messages |= {one.name: one for one in definition_text.parse(file.read_text("utf-8"), file.name)}
+    messages = definition_text.parse_folder(Path(__file__).with_name("definitions"))
     found: dict[int, Api] = {}
     for name, request in messages.items():
         if request.role == "request" and request.api_key is not None:

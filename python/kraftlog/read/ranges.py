@@ -13,7 +13,7 @@ from itertools import groupby, zip_longest
 
 from kraftlog._native.scanner import CHECK_LENGTH, Scanner
 from kraftlog.codec.options import NO_BOUND, ReadOptions
-from kraftlog.codec.records import TransactionView
+from kraftlog.codec.transaction_view import TransactionView
 from kraftlog.disk.in_order import SEGMENTS_AT_ONCE, in_order
 from kraftlog.disk.local_file import LocalFile
 from kraftlog.disk.remote_path import RemotePath

@@ -13,7 +13,7 @@ from kraftlog.codec import header_columns
 from kraftlog.codec.headers import Headers
 from kraftlog.codec.metadata_markers import read_marker
 from kraftlog.codec.options import NO_BOUND, ReadOptions
-from kraftlog.codec.records import TRANSACTION_STATES
+from kraftlog.codec.transaction_view import TRANSACTION_STATES
 from kraftlog.errors import Fault, InvalidRecordError, error_from_fault
 from kraftlog.layout.segment import Segment
 from kraftlog.read.log_pass import Progress

@@ -9,7 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kraftlog.codec.encode import MOST_RECORDS, EncodedLists, Encoder
+from kraftlog.codec.arrow_arrays import bytes_of
+from kraftlog.codec.batch_encoder import MOST_RECORDS
+from kraftlog.codec.encode import EncodedLists, Encoder
 from kraftlog.codec.encode_column import encoded_lists
 from kraftlog.codec.headers import NO_TIMESTAMP
 from kraftlog.codec.list_column import Column
@@ -20,9 +22,8 @@ from kraftlog.codec.metadata_markers import (
     end_transaction,
 )
 from kraftlog.codec.metadata_version import has_metadata_transactions, metadata_version_level
-from kraftlog.transactions.packing import DEFAULT_BATCH_BYTES
+from kraftlog.transactions.metadata_encoder import DEFAULT_BATCH_BYTES, is_list_of_bytes, metadata_encoder
 
-LARGEST_BATCH_BYTES = 8 << 20  # the limit of Kafka's Raft quorum
 ONE_BATCH = (MOST_RECORDS,)  # a plan that is broken by a second batch
 
 Values: TypeAlias = pa.Array | pa.ChunkedArray | Iterable["Values"]
@@ -42,8 +43,8 @@ def value_batches(records: Values) -> Iterator[pa.RecordBatch]:
     """
     if isinstance(records, pa.ChunkedArray):
         records = records.chunks
-    elif isinstance(records, list) and records and isinstance(records[0], bytes):
-        records = pa.array(records, pa.binary())
+    elif is_list_of_bytes(records):
+        records = bytes_of(records)
     if isinstance(records, pa.Array):
         if records.null_count:
             index = records.is_null().index(True).as_py()
@@ -55,37 +56,6 @@ def value_batches(records: Values) -> Iterator[pa.RecordBatch]:
         raise ValueError(f"records are {type(records).__name__}, not an Arrow array")
     for each in records:
         yield from value_batches(each)
-
-
-def metadata_encoder(
-    max_batch_bytes: int,
-    base_offset: int,
-    partition_leader_epoch: int,
-    timestamp_ms: int,
-    *,
-    max_batch_records: int | None = None,
-    one_batch: bool = False,
-) -> Encoder:
-    """Return an encoder of metadata records that refuses transaction markers.
-
-    Parameters
-    ----------
-    max_batch_bytes, max_batch_records, base_offset, partition_leader_epoch, timestamp_ms
-        As in ``Encoder``.
-    one_batch : bool
-        Refuse records that do not fit in one batch.
-    """
-    if max_batch_bytes > LARGEST_BATCH_BYTES:
-        raise ValueError(f"max_batch_bytes {max_batch_bytes} is more than Kafka's {LARGEST_BATCH_BYTES}")
-    return Encoder(
-        max_batch_bytes=max_batch_bytes,
-        max_batch_records=None if one_batch else max_batch_records,
-        batch_records=[max_batch_records or MOST_RECORDS] if one_batch else None,
-        base_offset=base_offset,
-        partition_leader_epoch=partition_leader_epoch,
-        timestamp_ms=timestamp_ms,
-        refuse_markers=True,
-    )
 
 
 def _new_encoder(
@@ -100,6 +70,7 @@ def _new_encoder(
     """Return an encoder of a transaction's records, and whether markers begin and end the transaction."""
     has_markers = has_metadata_transactions(metadata_version_level(metadata_version))
     encoder = metadata_encoder(
+        Encoder,
         max_batch_bytes,
         base_offset,
         partition_leader_epoch,

@@ -10,12 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from kraftlog._native.scanner import RECORD_BATCH_OVERHEAD
+from kraftlog.codec.batch_encoder import MOST_RECORDS
 from kraftlog.codec.cursor import uvarint
-from kraftlog.codec.encode import MOST_RECORDS
 from kraftlog.errors import RecordTooLargeError
 from kraftlog.transactions import packing_columns
-
-DEFAULT_BATCH_BYTES = 8192  # default of KIP-868: the size of a fetch of the metadata log
+from kraftlog.transactions.metadata_encoder import DEFAULT_BATCH_BYTES
 
 
 def plan_batches(

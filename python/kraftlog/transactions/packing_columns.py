@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kraftlog._native.scanner import RECORD_BATCH_OVERHEAD
-from kraftlog.codec.encode import MOST_RECORDS
+from kraftlog.codec.batch_encoder import MOST_RECORDS
 
 FRAME = 5
 """Bytes of attributes, timestamp delta, offset delta of one byte, null key, number of headers."""

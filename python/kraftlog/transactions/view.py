@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from kraftlog._native.scanner import CONTROL_BIT, TRANSACTIONAL_BIT
 from kraftlog.codec.headers import Headers, last_offsets
-from kraftlog.codec.records import NEVER, NO_TRANSACTION
+from kraftlog.codec.transaction_view import NEVER, NO_TRANSACTION
 from kraftlog.transactions.producer import ABORTED, COMMITTED, NONE, OPEN
 
 FOREVER = int(np.iinfo(np.int64).max)

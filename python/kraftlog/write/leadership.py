@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from kraftlog.codec.batch_encoder import BatchEncoder
 from kraftlog.codec.control_records import control_batch, leader_change
-from kraftlog.codec.encode import Encoder
 from kraftlog.codec.metadata_markers import abort_transaction
 from kraftlog.codec.metadata_version import has_metadata_transactions
 from kraftlog.disk.disk import disk
@@ -126,7 +126,7 @@ def lead(
     )
     log.append(batch, commit=True)
     if is_in_transaction:
-        encoder = Encoder(base_offset=log.next_offset, partition_leader_epoch=epoch, timestamp_ms=timestamp_ms)
+        encoder = BatchEncoder(base_offset=log.next_offset, partition_leader_epoch=epoch, timestamp_ms=timestamp_ms)
         encoder.write_marker(abort_transaction(CONTROLLER_FAILOVER))
         log.append(encoder.finish(), commit=True)
 

@@ -6,23 +6,22 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from kraftlog._native.scanner import RECORD_BATCH_OVERHEAD
+from kraftlog.codec.batch_encoder import BatchEncoder
 from kraftlog.codec.metadata_version import metadata_version_level
 from kraftlog.disk.disk import disk
 from kraftlog.disk.lock import lock_log_directories
 from kraftlog.disk.remote_path import PathLike, local_path
 from kraftlog.errors import InvalidTransactionStateError
 from kraftlog.layout.build_index import INDEX_INTERVAL_BYTES
-from kraftlog.metadata_log.snapshot_writer import snapshot_path, write_snapshot
-from kraftlog.transactions.metadata_transaction import (
+from kraftlog.transactions.metadata_encoder import (
+    DEFAULT_BATCH_BYTES,
     LARGEST_BATCH_BYTES,
-    TransactionEncoder,
-    Values,
+    is_list_of_bytes,
     metadata_encoder,
-    value_batches,
 )
-from kraftlog.transactions.packing import DEFAULT_BATCH_BYTES
 from kraftlog.write.leadership import (
     check_may_lead,
     find_metadata_log_end,
@@ -34,7 +33,10 @@ from kraftlog.write.locked_directory import LockedLogDirectory
 from kraftlog.write.log_options import FSYNC, LogOptions
 from kraftlog.write.partition_log import PartitionLog
 from kraftlog.write.recovery_points import RecoveryPoint
-from kraftlog.write.streamed_transaction import MetadataTransaction
+
+if TYPE_CHECKING:
+    from kraftlog.transactions.metadata_transaction import Values
+    from kraftlog.write.streamed_transaction import MetadataTransaction
 
 SEGMENT_BYTES = 1 << 30
 LARGEST_EPOCH = 2**31 - 1
@@ -192,10 +194,19 @@ class MetadataLogWriter:
             When the write fails; the writer then accepts no more records.
         """
         log = self._log_outside_transaction("append")
-        encoder = metadata_encoder(self._max_batch_bytes, log.next_offset, self._epoch, self._clock(), one_batch=True)
-        for rows in value_batches(records):
-            encoder.write(rows)
-        log.append(encoder.finish(), commit=True)
+        batch = self._max_batch_bytes, log.next_offset, self._epoch, self._clock()
+        if is_list_of_bytes(records):
+            plain = metadata_encoder(BatchEncoder, *batch, one_batch=True)
+            plain.write_records(records)
+            log.append(plain.finish(), commit=True)
+        else:
+            from kraftlog.codec.encode import Encoder
+            from kraftlog.transactions.metadata_transaction import value_batches
+
+            encoder = metadata_encoder(Encoder, *batch, one_batch=True)
+            for rows in value_batches(records):
+                encoder.write(rows)
+            log.append(encoder.finish(), commit=True)
         return log.next_offset - 1
 
     def transaction(self, name: str | None = None) -> MetadataTransaction:
@@ -217,6 +228,9 @@ class MetadataLogWriter:
         ValueError
             When the name is too long.
         """
+        from kraftlog.transactions.metadata_transaction import TransactionEncoder
+        from kraftlog.write.streamed_transaction import MetadataTransaction
+
         log = self._log_outside_transaction("a second transaction")
         packed = TransactionEncoder(
             name,
@@ -249,6 +263,8 @@ class MetadataLogWriter:
         FileExistsError
             When a snapshot of this offset exists.
         """
+        from kraftlog.metadata_log.snapshot_writer import snapshot_path, write_snapshot
+
         log = self._log_outside_transaction("a snapshot")
         path = snapshot_path(self._folder, log.next_offset, self._epoch)
         write_snapshot(
