@@ -232,7 +232,7 @@ def _fetched(address: str, topic: str, records: int) -> int:
     consumer.assign([TopicPartition(topic, 0, 0)])
     found = 0
     while found < records:
-        messages = consumer.consume(MESSAGES_PER_CALL, LIMIT)
+        messages = consumer.consume(min(MESSAGES_PER_CALL, records - found), LIMIT)
         if not messages:
             raise AssertionError(f"{topic}: {found} records of {records} after {LIMIT} s")
         found += len(messages)
