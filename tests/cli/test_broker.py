@@ -57,22 +57,28 @@ def test_tls_and_users(tmp_path: Path):
     files = certificates(tmp_path / "files")
     users = tmp_path / "users.json"
     users.write_text('{"alice": "secret"}')
+    users.chmod(0o600)
     words = ("--ssl-certificate", files.server, "--ssl-key", files.server_key, "--ssl-client-ca", files.authority)
-    with BrokerProcess(tmp_path / "log", *map(str, words), "--users", str(users)) as broker:
-        producer = confluent_kafka.Producer(
-            {
-                "bootstrap.servers": broker.bootstrap_servers,
-                "security.protocol": "SASL_SSL",
-                "sasl.mechanism": "SCRAM-SHA-256",
-                "sasl.username": "alice",
-                "sasl.password": "secret",
-                "ssl.ca.location": str(files.authority),
-                "ssl.certificate.location": str(files.client),
-                "ssl.key.location": str(files.client_key),
-            }
-        )
+    words += ("--users", users, "--sasl-mechanism", "PLAIN", "--sasl-mechanism", "SCRAM-SHA-256")
+    with BrokerProcess(tmp_path / "log", *map(str, words)) as broker:
+        options = {
+            "bootstrap.servers": broker.bootstrap_servers,
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "SCRAM-SHA-256",
+            "sasl.username": "alice",
+            "sasl.password": "secret",
+            "ssl.ca.location": str(files.authority),
+            "ssl.certificate.location": str(files.client),
+            "ssl.key.location": str(files.client_key),
+        }
+        producer = confluent_kafka.Producer(options)
         producer.produce("orders", b"one")
         assert producer.flush(LIMIT) == 0
+        errors: list[confluent_kafka.KafkaError] = []
+        refused = {"sasl.mechanism": "SCRAM-SHA-512", "error_cb": errors.append, "log_level": 0}
+        producer = confluent_kafka.Producer(options | refused)
+        producer.poll(2)
+        assert confluent_kafka.KafkaError._AUTHENTICATION in [error.code() for error in errors]
         assert broker.close()[0] == 0
 
 
@@ -82,11 +88,16 @@ def test_tls_and_users(tmp_path: Path):
         (("--ssl-key", "users.json"), "--ssl-key and --ssl-client-ca need --ssl-certificate"),
         (("--ssl-certificate", "users.json"), "users.json: expected a certificate in PEM, found none"),
         (("--users", "users.json"), "users.json: expected a JSON object of users and their passwords"),
+        (("--users", "shared.json"), "shared.json: expected a file that only its owner can read"),
+        (("--sasl-mechanism", "PLAIN"), "--sasl-mechanism needs --users"),
+        (("--users", "users.json", "--sasl-mechanism", "GSSAPI"), "'GSSAPI' is not one of 'PLAIN', 'SCRAM-SHA-256'"),
         (("--users", "missing.json"), "'missing.json' does not exist"),
     ],
 )
 def test_files_of_tls_and_users_that_cannot_be_used(tmp_path: Path, words: tuple[str, ...], message: str):
-    (tmp_path / "users.json").write_text("[]")
+    for name, permissions in (("users.json", 0o600), ("shared.json", 0o640)):
+        (tmp_path / name).write_text("[]")
+        (tmp_path / name).chmod(permissions)
     command = [sys.executable, "-m", "kraftlog", "broker", "log", "--port", "0", *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, cwd=tmp_path)
     assert done.returncode == 2, done.stderr

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import shlex
 import struct
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -237,6 +240,27 @@ def test_an_unknown_mechanism(broker: kraftlog.Broker):
         assert client.is_closed()
 
 
+@pytest.mark.parametrize("enabled", [["SCRAM-SHA-512"], ["SCRAM-SHA-256", "PLAIN"]])
+def test_mechanisms_that_are_enabled(enabled: list[str]):
+    with kraftlog.Broker(users=Users(PASSWORDS, enabled)) as broker:
+        for mechanism in MECHANISMS:
+            with BrokerClient(broker) as client:
+                answer = client.ask(HANDSHAKE, 1, {"mechanism": mechanism})
+                code = ErrorCode.NONE if mechanism in enabled else ErrorCode.UNSUPPORTED_SASL_MECHANISM
+                assert answer == {"error_code": code, "mechanisms": enabled}
+                if mechanism not in enabled:
+                    assert client.is_closed()
+        producer = Producer(settings_of(broker, enabled[0], "alice", PASSWORDS["alice"]))
+        producer.produce("orders", b"one")
+        assert producer.flush(LIMIT) == 0
+
+
+@pytest.mark.parametrize("mechanisms", [[], ["PLAIN", "GSSAPI"], ["plain"], "PLAIN"])
+def test_mechanisms_that_cannot_be_enabled(mechanisms: list[str]):
+    with pytest.raises(ValueError, match="mechanisms: expected some of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, found"):
+        Users(PASSWORDS, mechanisms)
+
+
 @pytest.mark.parametrize(("password", "is_user"), [(b"secret", True), (b"wrong", False)])
 def test_tokens_without_a_header(broker: kraftlog.Broker, password: bytes, is_user: bool):
     """Of clients that send version 0 of the handshake."""
@@ -277,14 +301,46 @@ def test_a_token_that_is_too_large_is_not_received(broker: kraftlog.Broker, capl
 def test_files_that_name_no_users(tmp_path: Path, text: str):
     path = tmp_path / "users.json"
     path.write_text(text)
-    with pytest.raises(ValueError, match=r"users\.json: "):
+    path.chmod(0o600)
+    with pytest.raises(ValueError, match=r"users\.json: .*expected (a JSON|each|one|a name)"):
         Users.read(path)
 
 
 def test_a_file_of_users(tmp_path: Path):
     path = tmp_path / "users.json"
     path.write_text('{"alice": "secret"}')
-    users = Users.read(path)
+    path.chmod(0o600)
+    users = Users.read(path, ["PLAIN"])
     assert users.has("alice", "secret")
     assert not users.has("alice", "")
     assert not users.has("eve", "")
+    assert users.mechanisms == ("PLAIN",)
+
+
+@pytest.mark.parametrize("permissions", [0o640, 0o604, 0o620, 0o601, 0o444, 0o644, 0o400, 0o700])
+def test_a_file_of_users_that_others_can_read(tmp_path: Path, permissions: int):
+    """It is refused as ssh refuses a private key, and the message has the command that mends it."""
+    path, link = tmp_path / "the users.json", tmp_path / "link.json"
+    path.write_text('{"alice": "secret"}')
+    link.symlink_to(path)
+    path.chmod(permissions)
+    for one in (path, link):
+        if permissions & 0o077:
+            with pytest.raises(ValueError, match="expected a file that only its owner can read") as refused:
+                Users.read(one)
+            command = str(refused.value).rpartition(": ")[2]
+        else:
+            assert Users.read(one).has("alice", "secret")
+    if permissions & 0o077:
+        subprocess.run(shlex.split(command), check=True)
+        assert Users.read(link).has("alice", "secret")
+
+
+def test_a_file_of_users_of_another_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A secret that a container mounts can be everybody's to read, and its reader cannot change that."""
+    path = tmp_path / "users.json"
+    path.write_text('{"alice": "secret"}')
+    path.chmod(0o444)
+    other = os.geteuid() + 1
+    monkeypatch.setattr(os, "geteuid", lambda: other)
+    assert Users.read(path).has("alice", "secret")

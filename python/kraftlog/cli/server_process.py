@@ -15,7 +15,7 @@ import click
 from kraftlog.disk.durable import write_file
 from kraftlog.server.options import LOOPBACK, ServerArguments
 from kraftlog.server.tls import Tls
-from kraftlog.server.users import Users
+from kraftlog.server.users import MECHANISMS, Users
 
 Command = TypeVar("Command", bound=Callable[..., None])
 _PORT = 9092
@@ -37,23 +37,33 @@ def listener_options(command: Command) -> Command:
         ssl_key: Path | None,
         ssl_client_ca: Path | None,
         users: Path | None,
+        sasl_mechanisms: tuple[str, ...],
         **others: Any,
     ) -> None:
         if ssl_certificate is None and (ssl_key or ssl_client_ca):
             raise click.UsageError("--ssl-key and --ssl-client-ca need --ssl-certificate")
+        if users is None and sasl_mechanisms:
+            raise click.UsageError("--sasl-mechanism needs --users")
         listener: ServerArguments = {"host": host, "port": port, "advertised_host": advertised_host}
         if ssl_certificate is not None:
             listener["tls"] = Tls(ssl_certificate, ssl_key, ssl_client_ca)
         if users is not None:
-            listener["users"] = Users.read(users)
+            listener["users"] = Users.read(users, sasl_mechanisms or MECHANISMS)
         command(listener=listener, **others)
 
     wrapped: Any = with_listener
     for option in (
         click.option(
+            "--sasl-mechanism",
+            "sasl_mechanisms",
+            type=click.Choice(MECHANISMS),
+            multiple=True,
+            help="How clients may log in; by default all three. Can be given more than once.",
+        ),
+        click.option(
             "--users",
             type=_FILE,
-            help="JSON object of users and passwords: clients log in by SASL, with PLAIN, SCRAM-SHA-256 or -512.",
+            help="JSON object of users and passwords, which only its owner can read: clients log in by SASL.",
         ),
         click.option(
             "--ssl-client-ca", type=_FILE, help="PEM file: only clients with a certificate of these authorities."

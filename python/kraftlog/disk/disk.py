@@ -17,6 +17,7 @@ from kraftlog.disk.entries import (
     local_entries,
     local_entry,
     modified_ms,
+    permissions_of_others,
     volume_space,
 )
 from kraftlog.disk.local_file import LocalFile
@@ -107,6 +108,10 @@ class Disk(LocalWriting):
     def modified_ms(self, path: LogPath) -> int | None:
         """Return when a file was last changed, in milliseconds; None for a missing file, and in an object store."""
         return modified_ms(path) if isinstance(path, Path) else None
+
+    def permissions_of_others(self, path: Path) -> int:
+        """Return the permissions of group and others for a file; none if the file is not this user's own."""
+        return permissions_of_others(path)
 
     def state(self, path: LogPath) -> FileState | None:
         """Return what changes when a file changes; None if it is missing, and for a file in a part of another one."""

@@ -118,6 +118,18 @@ def modified_ms(path: Path) -> int | None:
         return None
 
 
+def permissions_of_others(path: Path) -> int:
+    """Return the permissions of group and others for a file, links followed; none if the file is not this user's own.
+
+    Raises
+    ------
+    OSError
+        When the file is missing, or its file system fails.
+    """
+    found = path.stat()
+    return stat.S_IMODE(found.st_mode) & (stat.S_IRWXG | stat.S_IRWXO) if found.st_uid == os.geteuid() else 0
+
+
 def file_state(path: Path) -> FileState | None:
     """Return the state of a local file, links followed; None for a missing file."""
     try:

@@ -8,7 +8,7 @@ from typing import Any
 from kraftlog.protocol.error_code import ErrorCode
 from kraftlog.protocol.request import Request
 from kraftlog.server.scram import ScramExchange
-from kraftlog.server.users import MECHANISMS, PLAIN, AuthenticationFailedError, Users
+from kraftlog.server.users import PLAIN, AuthenticationFailedError, Users
 from kraftlog.types import Buffer
 
 SASL_HANDSHAKE, SASL_AUTHENTICATE = 17, 36
@@ -47,17 +47,17 @@ class Authentication:
         return {SASL_HANDSHAKE: self._handshake, SASL_AUTHENTICATE: self._authenticate}
 
     async def _handshake(self, request: Request) -> Mapping[str, Any]:
-        code = ErrorCode.NONE
+        code, mechanisms = ErrorCode.NONE, self._users.mechanisms
         if self._mechanism is not None or self.is_complete:
             code = ErrorCode.ILLEGAL_SASL_STATE
             self.failure = "a second SaslHandshake"
-        elif request.values["mechanism"] not in MECHANISMS:
+        elif request.values["mechanism"] not in mechanisms:
             code = ErrorCode.UNSUPPORTED_SASL_MECHANISM
-            self.failure = f"mechanism {request.values['mechanism']!r} is not one of {', '.join(MECHANISMS)}"
+            self.failure = f"mechanism {request.values['mechanism']!r} is not one of {', '.join(mechanisms)}"
         else:
             self._mechanism = request.values["mechanism"]
             self.takes_raw_tokens = request.version == _RAW
-        return {"error_code": code, "mechanisms": list(MECHANISMS)}
+        return {"error_code": code, "mechanisms": list(mechanisms)}
 
     async def _authenticate(self, request: Request) -> Mapping[str, Any]:
         if self._mechanism is None or self.is_complete:

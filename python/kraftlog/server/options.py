@@ -42,7 +42,7 @@ class ServerOptions:
     tls : Tls or None
         Encryption of all connections; by default there is none.
     users : Users or None
-        Who has to log in by SASL: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; by default nobody.
+        Who has to log in by SASL, and by which of its mechanisms; by default nobody.
     max_idle_ms : int
         Time after which a connection without a complete request is closed (``connections.max.idle.ms``).
     """

@@ -7,7 +7,8 @@ import hmac
 import json
 import re
 import secrets
-from collections.abc import Mapping
+import shlex
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -57,11 +58,18 @@ class Users:
     Parameters
     ----------
     passwords : mapping of str to str
+    mechanisms : iterable of {"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"}, optional
+        How clients may log in (``sasl.enabled.mechanisms``); by default all three.
+
+    Attributes
+    ----------
+    mechanisms : tuple of str
 
     Raises
     ------
     ValueError
-        When there is none, or a name or password is empty, or has a NUL or half of a surrogate pair.
+        When there is no user, a name or password is empty, or has a NUL or half of a surrogate pair, or there is no
+        mechanism, or an unknown one.
 
     Examples
     --------
@@ -70,26 +78,37 @@ class Users:
     True
     """
 
-    def __init__(self, passwords: Mapping[str, str]) -> None:
+    def __init__(self, passwords: Mapping[str, str], mechanisms: Iterable[str] = MECHANISMS) -> None:
         if not passwords:
             raise ValueError("expected one user or more, found none")
         for name, password in passwords.items():
             if not name or not password or re.search("[\0\ud800-\udfff]", name + password):
                 raise ValueError(f"user {name!r}: expected a name and a password, both without NUL and in UTF-8")
+        self.mechanisms = tuple(mechanisms)
+        if not self.mechanisms or not set(self.mechanisms) <= set(MECHANISMS):
+            raise ValueError(f"mechanisms: expected some of {', '.join(MECHANISMS)}, found {list(self.mechanisms)}")
         self._passwords = dict(passwords)
         self._credentials: dict[tuple[str, str], ScramCredential] = {}
 
     @classmethod
-    def read(cls, path: Path) -> Users:
+    def read(cls, path: Path, mechanisms: Iterable[str] = MECHANISMS) -> Users:
         """Read a JSON object of names and passwords.
+
+        As ssh treats a private key, a file of this user's own is refused if others have permissions for it. One of
+        another user, such as a secret that a container mounts, cannot be changed here, and is read.
 
         Raises
         ------
         ValueError
-            When the file is something else, or names a user twice.
+            When the file is something else, or names a user twice, or others can read it.
         OSError
             When it cannot be read.
         """
+        if disk().permissions_of_others(path):
+            raise ValueError(
+                f"{path}: expected a file that only its owner can read, found permissions for others: "
+                f"chmod 600 {shlex.quote(str(path))}"
+            )
         try:
             found = json.loads(disk().read_bytes(path), object_pairs_hook=tuple)
         except ValueError as error:
@@ -99,7 +118,7 @@ class Users:
         if len(dict(found)) < len(found):
             raise ValueError(f"{path}: expected each user once")
         try:
-            return cls(dict(found))
+            return cls(dict(found), mechanisms)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
 
