@@ -242,3 +242,28 @@ def test_clients_that_do_not_read_fetch_into_bounded_memory(tmp_path: Path):
         assert min(sizes) == 1 < max(sizes)
         until(lambda: unread(broker) == 0)
         assert len(values_of(client.fetch(0, **everything)["records"])) > 1
+
+
+def test_clients_that_do_not_read_ask_for_topics_into_bounded_memory(tmp_path: Path):
+    """Each connection has one response at a time, as with Kafka, and it takes little more memory than its bytes."""
+    with Broker(tmp_path, fsync="close") as broker, ExitStack() as opened:
+        broker.store.create_topic("large", 5_000)
+        server = broker._thread._server
+        assert isinstance(server, Server)
+        server._listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+        client = opened.enter_context(BrokerClient(broker))
+        frame = client.frame(METADATA, 12, {"topics": None})
+        client.send(frame)
+        (size,) = struct.unpack(">i", client.exactly(4))
+        client.exactly(size)
+        tracemalloc.start()
+        deaf = [opened.enter_context(BrokerClient(broker)) for _ in range(20)]
+        for each in deaf:
+            each.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            each.send(frame * 20)
+        until(lambda: unread(broker) == len(deaf) * (4 + size))
+        assert len(client.ask(METADATA, 12, {"topics": [{"name": "large"}]})["topics"]) == 1
+        assert unread(broker) == len(deaf) * (4 + size)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 2 * len(deaf) * size + 20 * MIB  # what the socket does not take is copied

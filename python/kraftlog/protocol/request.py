@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from kraftlog.codec.cursor import Cursor
@@ -20,6 +21,7 @@ UNKNOWN_VERSION = -1
 _HEADER = struct.Struct(">hhih")  # api key, version, correlation id, length of the client id
 _LENGTH_AND_ID = struct.Struct(">ii")
 _NO_TAGS = b"\0"
+_LEAST_PIECE = 1 << 14  # of a response; each one is a system call
 
 
 def api_key(frame: Buffer) -> int:
@@ -97,7 +99,7 @@ class Request:
         return bool(self.values.get("acks", True))
 
     def response(self, values: Mapping[str, Any]) -> Pieces:
-        """Return the frame of a response.
+        """Return the frame of a response, in few pieces: many small ones take far more memory than their bytes.
 
         Raises
         ------
@@ -109,7 +111,16 @@ class Request:
         if version in self.api.response.flexible and self.api.key != API_VERSIONS:
             pieces.insert(0, _NO_TAGS)
         size = _LENGTH_AND_ID.size - 4 + sum(map(len, pieces))
-        return [_LENGTH_AND_ID.pack(size, self.correlation_id), *pieces]
+        return _joined([_LENGTH_AND_ID.pack(size, self.correlation_id), *pieces])
+
+
+def _joined(pieces: Pieces) -> Pieces:
+    """Return pieces of which adjacent small ones are joined, and large ones are not copied."""
+    joined: Pieces = []
+    for is_small, some in groupby(pieces, lambda piece: len(piece) < _LEAST_PIECE):
+        run = list(some)
+        joined += [b"".join(run)] if is_small else run
+    return joined
 
 
 def _after_tags(view: memoryview, at: int) -> int:

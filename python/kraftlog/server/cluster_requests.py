@@ -18,6 +18,7 @@ from kraftlog.server.server import Handler
 METADATA, DESCRIBE_CLUSTER, DESCRIBE_TOPIC_PARTITIONS = 3, 60, 75
 _MOST_PARTITIONS = 2_000  # max.request.partition.size.limit
 _BROKERS = 1  # endpoint type
+_MOST_DESCRIBED = 4  # responses with topics that are made at the same time
 _NO_LEADER = -1
 _NO_ELR: dict[str, Any] = {"eligible_leader_replicas": [], "last_known_elr": []}  # of one replica
 
@@ -48,6 +49,8 @@ class ClusterRequests:
     def __init__(self, log: ReadableLog, node: Node) -> None:
         self._log = log
         self._node = node
+        # the fields of a response take many times as much memory as its bytes, which the loop makes of them next
+        self._described = asyncio.Semaphore(_MOST_DESCRIBED)
 
     @property
     def handlers(self) -> Mapping[int, Handler]:
@@ -68,13 +71,16 @@ class ClusterRequests:
 
     async def _topics(self, request: Request) -> Iterable[dict[str, Any]]:
         requested = request.values["topics"]
-        if requested is None or (request.version == 0 and not requested):
-            found: list[ReadableTopic | dict[str, Any]] = [*self._log.topics.values()]
-        else:
-            creates = request.values["allow_auto_topic_creation"]
-            found = [await self._requested(one, creates=creates) for one in requested]
-        # the leader epochs of a log that is only read are in its batches
-        return await asyncio.to_thread(lambda: [one if isinstance(one, dict) else self._topic(one) for one in found])
+        async with self._described:
+            if requested is None or (request.version == 0 and not requested):
+                found: list[ReadableTopic | dict[str, Any]] = [*self._log.topics.values()]
+            else:
+                creates = request.values["allow_auto_topic_creation"]
+                found = [await self._requested(one, creates=creates) for one in requested]
+            # the leader epochs of a log that is only read are in its batches
+            return await asyncio.to_thread(
+                lambda: [one if isinstance(one, dict) else self._topic(one) for one in found]
+            )
 
     async def _requested(self, one: Mapping[str, Any], *, creates: bool) -> ReadableTopic | dict[str, Any]:
         name, topic_id = one["name"], one["topic_id"]
@@ -112,10 +118,11 @@ class ClusterRequests:
             first_name, first = values["cursor"]["topic_name"], values["cursor"]["partition_index"]
         if first < 0:
             return error_response(request, ErrorCode.INVALID_REQUEST)
-        names = {one["name"] for one in values["topics"]} or self._log.topics.keys()
-        topics = [(name, self._log.topic(name, NO_TOPIC_ID)) for name in sorted(names) if name >= first_name]
         limit = max(min(values["response_partition_limit"], _MOST_PARTITIONS), 1)
-        return await asyncio.to_thread(self._page, topics, (first_name, first), limit)
+        async with self._described:
+            names = {one["name"] for one in values["topics"]} or self._log.topics.keys()
+            topics = [(name, self._log.topic(name, NO_TOPIC_ID)) for name in sorted(names) if name >= first_name]
+            return await asyncio.to_thread(self._page, topics, (first_name, first), limit)
 
     def _page(
         self, topics: Iterable[tuple[str, ReadableTopic | None]], start: tuple[str, int], limit: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,7 +22,6 @@ _TLS_HANDSHAKE = b"\x16\x03"  # type and version of its first record
 _MOST_WAITING = 1 << 16
 _FIRST_BYTES = 1 << 20  # of a frame; more is allocated as it arrives: a client may announce what it never sends
 _PIECE_BYTES = 1 << 20  # of a response, as much as a fetch has of a partition; what the socket does not take is copied
-_LEAST_PIECE = 1 << 14  # smaller ones are joined, because each write is a system call
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -218,7 +217,7 @@ class Connection(asyncio.BufferedProtocol):
         frame, self._frame = self._frame, None
         return frame
 
-    async def send(self, pieces: Iterable[Buffer]) -> None:
+    async def send(self, pieces: Sequence[Buffer]) -> None:
         """Send the pieces of a response; return when little of them waits in memory.
 
         Raises
@@ -226,21 +225,16 @@ class Connection(asyncio.BufferedProtocol):
         ConnectionResetError
             When the connection is lost.
         """
-        small: list[Buffer] = []
-        is_corked = False
+        is_corked = len(pieces) > 1
+        if is_corked:
+            self._cork(is_corked)
         for piece in pieces:
             view = memoryview(piece)
-            if len(view) < _LEAST_PIECE:
-                small.append(piece)
-                continue
-            if not is_corked:
-                is_corked = True
-                self._cork(is_corked)
-            await self._write(b"".join(small))
-            small.clear()
             for start in range(0, len(view), _PIECE_BYTES):
-                await self._write(view[start : start + _PIECE_BYTES])
-        await self._write(b"".join(small))
+                self._transport.write(view[start : start + _PIECE_BYTES])
+                await self._writable.wait()
+                if self._transport.is_closing():  # the transport says so before it calls connection_lost
+                    raise ConnectionResetError("the connection is lost")
         if is_corked:
             self._cork(False)
 
@@ -248,13 +242,6 @@ class Connection(asyncio.BufferedProtocol):
         """Let the socket hold back segments that are not full, which would wake the client for a few bytes."""
         if hasattr(socket, "TCP_CORK"):
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, is_corked)
-
-    async def _write(self, data: bytes | memoryview) -> None:
-        if data:
-            self._transport.write(data)
-        await self._writable.wait()
-        if self._transport.is_closing():  # the transport says so before it calls connection_lost
-            raise ConnectionResetError("the connection is lost")
 
     def abort(self) -> None:
         """Close the connection at once; with TLS, the client learns that this is the end."""

@@ -156,7 +156,7 @@ class Server:
             frame = await connection.frame(_MOST_TOKEN_BYTES)
             if authentication.takes_raw_tokens:
                 token = authentication.token(frame)
-                response: Pieces | None = [len(token).to_bytes(4, "big"), token]
+                response: Pieces | None = [len(token).to_bytes(4, "big") + token]
             else:
                 response = await _answer(handlers, frame, connection.client_host)
             if authentication.failure is not None:
