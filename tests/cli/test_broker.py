@@ -82,6 +82,14 @@ def test_tls_and_users(tmp_path: Path):
         assert broker.close()[0] == 0
 
 
+def test_a_ready_file_that_cannot_be_written(tmp_path: Path):
+    command = [sys.executable, "-m", "kraftlog", "broker", "log", "--port", "0", "--ready-file", "none/ready"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[1:] == ["kraftlog: [Errno 2] No such file or directory: 'none/ready'"]
+    assert (tmp_path / "log" / ".kafka_cleanshutdown").exists()
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -104,5 +104,8 @@ class EndSignal:
         """Say where clients connect, and wait."""
         print(bootstrap_servers, flush=True)
         if ready_file is not None:
-            write_file(ready_file, f"{bootstrap_servers}\n".encode())
+            try:
+                write_file(ready_file, f"{bootstrap_servers}\n".encode())
+            except OSError as error:  # it names another file, which gets this name when it is complete
+                raise OSError(error.errno, error.strerror, str(ready_file)) from error
         self._has_come.wait()
