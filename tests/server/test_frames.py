@@ -172,6 +172,54 @@ def test_large_frames_of_all_connections_are_bounded_and_the_first_goes_on():
     assert sorted(whole) == content
 
 
+@pytest.mark.parametrize("is_complete", [True, False])
+def test_a_client_that_is_held_back_is_not_idle(is_complete: bool):
+    """Its time stands still while its frame waits for memory, and goes on when there is some."""
+    begun: list[Connection] = []
+
+    async def run(connection: Connection) -> None:
+        begun.append(connection)
+        seconds = None if len(begun) == 1 else 0.5
+        try:
+            await connection.frame(MOST, seconds)
+            await connection.send([framed(b"ok")])
+        except TimeoutError:
+            await connection.send([framed(b"no")])
+        await connection.frame(MOST)
+
+    content = framed(bytes(3 * MIB))
+    with served(run, 2 * MIB) as first:
+        first.sendall(content[: 2 * MIB])
+        until(lambda: bool(begun) and begun[0]._filled > MIB)
+        with socket.create_connection(first.getpeername(), LIMIT) as second:
+            sent = content if is_complete else content[:-1]
+            sender = threading.Thread(target=second.sendall, args=(sent,))
+            sender.start()
+            until(lambda: len(begun) == 2 and begun[1]._is_held_back)
+            time.sleep(1)
+            assert begun[1]._is_held_back
+            first.sendall(content[2 * MIB :])
+            assert exactly(first, 6) == framed(b"ok")
+            first.sendall(framed(b"next"))  # gives the memory back
+            assert exactly(second, 6) == framed(b"ok" if is_complete else b"no")
+            sender.join()
+
+
+def test_a_byte_now_and_then_gives_a_client_no_more_time():
+    async def run(connection: Connection) -> None:
+        with suppress(TimeoutError):
+            await connection.frame(MOST, 1)
+            await connection.send([framed(b"ok")])
+        await connection.send([framed(b"no")])
+
+    with served(run) as client:
+        for at in range(4):
+            client.sendall(framed(b"x")[at : at + 1])
+            time.sleep(0.6)
+        client.sendall(b"x")
+        assert exactly(client, 6) == framed(b"no")
+
+
 def test_a_connection_that_ends_gives_its_memory_back():
     resumed: list[str] = []
     received = ReceivedBytes(10)

@@ -51,7 +51,8 @@ class Connection(asyncio.BufferedProtocol):
         self._waiting = bytearray()  # what has arrived, from the length of the next frame on
         self._frame: memoryview | None = None  # a large one, while it arrives
         self._filled = self._room = self._size = 0
-        self._is_paused = self._is_ended = False
+        self._is_paused = self._is_held_back = self._is_ended = False
+        self._left: float | None = None  # of the time that the client has for a frame
         self._arrival: asyncio.Future[None] | None = None
         self._writable = asyncio.Event()
         self._writable.set()
@@ -98,12 +99,14 @@ class Connection(asyncio.BufferedProtocol):
     def _grow(self) -> None:
         """Take room for more of a large frame, or stop to read until there is some."""
         room = min(max(2 * self._room, _FIRST_BYTES), self._size)
-        if self._received.grow(self._grow, room):
+        self._is_held_back = not self._received.grow(self._grow, room)
+        if not self._is_held_back:
             self._room = room
             self._resume()
         elif not self._is_paused:
             self._is_paused = True
             self._transport.pause_reading()
+        self._wake()  # the time that the client has stops, or goes on
 
     def _resume(self) -> None:
         if self._is_paused:
@@ -163,19 +166,30 @@ class Connection(asyncio.BufferedProtocol):
             plain.resume_reading()
 
     async def _arrived(self) -> None:
-        """Wait until more bytes have arrived, or a frame is complete."""
+        """Wait until more bytes have arrived, or a frame is complete; the end of memory or its return end it, too."""
         if self._is_ended:
             raise ConnectionResetError("the client has closed the connection")
-        self._arrival = asyncio.get_running_loop().create_future()
-        await self._arrival
+        loop = asyncio.get_running_loop()
+        self._arrival = loop.create_future()
+        began, is_held_back = loop.time(), self._is_held_back
+        async with asyncio.timeout(None if is_held_back else self._left):
+            await self._arrival
+        if self._left is not None and not is_held_back:
+            self._left -= loop.time() - began
 
     @property
     def client_host(self) -> str:
         """Address of the client, with the slash that Java prints before it and Kafka keeps in groups."""
         return f"/{self._transport.get_extra_info('peername')[0]}"
 
-    async def frame(self, max_bytes: int) -> Buffer:
+    async def frame(self, max_bytes: int, idle_seconds: float | None = None) -> Buffer:
         """Return the next frame without its length.
+
+        Parameters
+        ----------
+        max_bytes : int
+        idle_seconds : float, optional
+            Time that the client has for a complete frame, without that in which the frame waits for memory here.
 
         Raises
         ------
@@ -183,7 +197,10 @@ class Connection(asyncio.BufferedProtocol):
             When it is larger than ``max_bytes``, or its length is not positive.
         ConnectionResetError
             When the client has closed the connection.
+        TimeoutError
+            When the client has used up its time.
         """
+        self._left = idle_seconds
         self._received.end(self._grow)  # the frame before is answered
         waiting = self._waiting
         while len(waiting) < _LENGTH_BYTES:

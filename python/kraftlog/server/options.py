@@ -44,7 +44,8 @@ class ServerOptions:
     users : Users or None
         Who has to log in by SASL, and by which of its mechanisms; by default nobody.
     max_idle_ms : int
-        Time after which a connection without a complete request is closed (``connections.max.idle.ms``).
+        Time after which a connection without a complete request is closed (``connections.max.idle.ms``); that in which
+        the request waits for memory of the server does not count.
     """
 
     host: str = LOOPBACK

@@ -166,13 +166,13 @@ class Server:
                 raise AuthenticationFailedError(authentication.failure)
 
     async def _answer_one(self, connection: Connection) -> None:
-        async with asyncio.timeout(self._options.max_idle_ms / 1000):
-            frame = await connection.frame(self._options.max_request_bytes)
+        idle_seconds = self._options.max_idle_ms / 1000
+        frame = await connection.frame(self._options.max_request_bytes, idle_seconds)
         response = await self.response(frame, connection.client_host)
         if response is None:
             return
         with self._unread.held(sum(map(len, response))):
-            async with asyncio.timeout(self._options.max_idle_ms / 1000):
+            async with asyncio.timeout(idle_seconds):
                 await connection.send(response)
 
     async def response(self, frame: Buffer, client_host: str) -> Pieces | None:
