@@ -114,6 +114,16 @@ def test_every_version_of_metadata(server: LogServer):
             assert codes == [("orders", 0), ("nothing", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]
 
 
+def test_a_text_that_is_not_utf8_closes_the_connection(server: LogServer, caplog: pytest.LogCaptureFixture):
+    """Kafka replaces what is invalid, so that different names can become the same one."""
+    with Client(server) as client:
+        frame = client.frame(METADATA, 12, {"topics": [{"name": "orders"}]})
+        client.send(frame.replace(b"orders", b"order\xff"))
+        assert client.is_closed()
+    assert "can't decode byte 0xff" in caplog.text
+    assert is_well(server)
+
+
 def test_partitions_that_are_not_among_the_files_have_no_leader(tmp_path: Path):
     """Clients take the number of entries for the number of partitions."""
     shutil.copytree(LOG, tmp_path, ignore=shutil.ignore_patterns("orders-1"), dirs_exist_ok=True)
