@@ -14,6 +14,27 @@ import kraftlog
 from broker_process import LIMIT, BrokerProcess
 from certificates import certificates
 
+OTHER_THREAD = """
+import signal, threading, time
+from kraftlog.cli.server_process import EndSignal
+
+def signalled():
+    time.sleep(0.2)  # the main thread waits by then; if it does not yet, the signal is easier to notice
+    signal.pthread_kill(threading.get_ident(), {number})
+    time.sleep(60)
+
+ended = EndSignal()
+threading.Thread(target=signalled, daemon=True).start()
+ended.wait("address", None)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_that_another_thread_gets_is_noticed(number: signal.Signals):
+    program = OTHER_THREAD.format(number=int(number))
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=LIMIT)
+    assert (ended.returncode, ended.stdout) == (0, b"address\n")
+
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_it_runs_until_a_signal_and_closes_in_order(tmp_path: Path, number: signal.Signals):

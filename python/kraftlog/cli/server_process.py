@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import signal
+import socket
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from threading import Event
-from types import FrameType
 from typing import Any, TypeVar
 
 import click
@@ -19,6 +18,7 @@ from kraftlog.server.users import MECHANISMS, Users
 
 Command = TypeVar("Command", bound=Callable[..., None])
 _PORT = 9092
+_ENDS = (signal.SIGINT, signal.SIGTERM)
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -89,16 +89,18 @@ def listener_options(command: Command) -> Command:
 
 
 class EndSignal:
-    """Ctrl-C or SIGTERM; made before the server starts, so that neither is missed."""
+    """Ctrl-C or SIGTERM; made before the server starts, so that neither is missed.
+
+    A signal that another thread gets, or that comes just before the main thread begins to wait for a lock, does not
+    wake the main thread, and only there Python runs handlers. It waits for the byte that each signal writes instead.
+    """
 
     def __init__(self) -> None:
-        self._has_come = Event()
-
-        def end(_: int, __: FrameType | None) -> None:
-            self._has_come.set()
-
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, end)
+        self._received, self._sent = socket.socketpair()
+        self._sent.setblocking(False)
+        signal.set_wakeup_fd(self._sent.fileno())
+        for number in _ENDS:
+            signal.signal(number, lambda *_: None)
 
     def wait(self, bootstrap_servers: str, ready_file: Path | None) -> None:
         """Say where clients connect, and wait."""
@@ -108,4 +110,5 @@ class EndSignal:
                 write_file(ready_file, f"{bootstrap_servers}\n".encode())
             except OSError as error:  # it names another file, which gets this name when it is complete
                 raise OSError(error.errno, error.strerror, str(ready_file)) from error
-        self._has_come.wait()
+        while self._received.recv(1)[0] not in _ENDS:
+            pass
