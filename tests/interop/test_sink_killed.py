@@ -35,7 +35,7 @@ DIED = "Python worker exited unexpectedly"
 BATCH_DEATHS = [
     Death("kraftlog.log_store.staged_transaction.StagedTransaction.append"),  # all is prepared, nothing is decided
     Death("kraftlog.log_store.staged_transaction.StagedTransaction._decided"),  # decided, and not marked
-    Death("kraftlog.log_store.partition.encode_marker", 4),  # two partitions are committed, besides the offset; in the
+    Death("kraftlog.log_store.partition.marker_batch", 4),  # two partitions are committed, besides the offset; in the
     # recovery by the next driver
 ]
 STREAM_DEATHS = [
