@@ -40,6 +40,19 @@ def test_one_member(server: LogServer):
         assert one.committed() == (5, "why")
 
 
+@pytest.mark.parametrize("name", ["t" * 32_767, "é" * 16_383, "é" * 16_365 + "tt"])
+def test_the_longest_name_of_a_member_is_cut_in_its_id(server: LogServer, name: str):
+    with Member(server) as one:
+        one.instance = name
+        answer = one.join()
+        assert (answer["error_code"], answer["leader"]) == (0, one.member_id)
+        begin = one.member_id[:-37]
+        assert name.startswith(begin)
+        assert 32_765 <= len(one.member_id.encode()) <= 32_767
+        (group,) = one.ask(DESCRIBE, 5, {"groups": [one.group]})["groups"]
+        assert [each["member_id"] for each in group["members"]] == [one.member_id]
+
+
 def test_a_second_member_and_one_that_leaves(server: LogServer):
     with Member(server) as one, Member(server) as two:
         one.join()

@@ -10,8 +10,11 @@ from enum import StrEnum
 from typing import Any
 from uuid import uuid4
 
+from kraftlog.messages.one_message import MOST_TEXT_BYTES
 from kraftlog.protocol.error_code import ErrorCode
 from kraftlog.server.group_error import GroupError
+
+_UNIQUE_BYTES = 37  # behind the name in a member id: a hyphen and a UUID
 
 
 class GroupState(StrEnum):
@@ -393,4 +396,7 @@ def _is_same(one: Member, other: Member) -> bool:
 
 
 def _new_id(member: Member) -> str:
-    return f"{member.group_instance_id or member.client_id or 'consumer'}-{uuid4()}"
+    """Return an id that fits a text of the protocol, also behind the longest name; there a broker of Kafka fails."""
+    name = member.group_instance_id or member.client_id or "consumer"
+    fitting = name.encode()[: MOST_TEXT_BYTES - _UNIQUE_BYTES].decode(errors="ignore")
+    return f"{fitting}-{uuid4()}"
