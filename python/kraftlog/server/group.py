@@ -396,7 +396,7 @@ def _is_same(one: Member, other: Member) -> bool:
 
 
 def _new_id(member: Member) -> str:
-    """Return an id that fits a text of the protocol, also behind the longest name; there a broker of Kafka fails."""
+    """Return an id that fits a text of the protocol, also behind the longest name."""
     name = member.group_instance_id or member.client_id or "consumer"
     fitting = name.encode()[: MOST_TEXT_BYTES - _UNIQUE_BYTES].decode(errors="ignore")
     return f"{fitting}-{uuid4()}"
