@@ -223,3 +223,16 @@ def test_random_requests(tmp_path: Path, seed: int, caplog: pytest.LogCaptureFix
 def check_files(path: Path) -> None:
     """Check that nothing is damaged; offsets that random requests commit may be strange."""
     assert kraftlog.open(path).errors().to_pylist() == []
+
+
+def test_a_client_that_is_gone_before_a_large_response_is_no_error(broker: Broker, caplog: pytest.LogCaptureFixture):
+    with BrokerClient(broker) as client, BrokerClient(broker) as gone:
+        client.create("orders")
+        client.produce(batch("x" * 100_000))
+        broker.faults.delay("Fetch", 0.5)
+        gone.send(gone.fetch_frame(0))
+        gone.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # closes with a reset
+        gone.socket.close()
+        broker.faults.delay("Metadata", 1)
+        client.create("later")
+    assert not caplog.records

@@ -56,9 +56,9 @@ def threads_of(monkeypatch: pytest.MonkeyPatch, path: str) -> list[str]:
     function: Callable[..., Any] = pkgutil.resolve_name(path)
     threads = list[str]()
 
-    def noted(*arguments: Any) -> Any:
+    def noted(*arguments: Any, **options: Any) -> Any:
         threads.append(threading.current_thread().name)
-        return function(*arguments)
+        return function(*arguments, **options)
 
     monkeypatch.setattr(path, noted)
     return threads
@@ -173,6 +173,17 @@ def test_fetches_of_cached_batches_are_answered_in_place(broker: Broker, switche
         for level in (0, 1):
             assert values_of(client.fetch(0, isolation_level=level)["records"]) == ["first"]
         assert not switches
+
+
+def test_an_append_that_was_interrupted_is_undone_in_a_thread(broker: Broker, monkeypatch: pytest.MonkeyPatch):
+    with BrokerClient(broker) as client:
+        client.produce(batch("first"), acks=1)
+        partition = broker.store.parts.partition_of(("orders", 0))
+        threads = threads_of(monkeypatch, "kraftlog.log_store.partition.Partition._open_log")
+        partition._begin_step()  # as KeyboardInterrupt leaves it
+        assert client.produce(batch("second"), acks=1)["base_offset"] == 1
+        assert values_of(client.fetch(0)["records"]) == ["first", "second"]
+    assert [name.startswith("kraftlog-io") for name in threads] == [True]
 
 
 def test_a_partition_is_opened_in_a_thread(broker: Broker, monkeypatch: pytest.MonkeyPatch):

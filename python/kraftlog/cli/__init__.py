@@ -124,7 +124,7 @@ class _NoPandas:
 
 
 def _keep_pandas_out() -> None:
-    """Let pyarrow look for pandas in vain: it imports it where it can, which takes longer than most commands do."""
+    """Hide pandas from pyarrow, which imports it where it can; this takes longer than most commands do."""
     if "pandas" in sys.modules:
         return
     import pyarrow as pa

@@ -112,3 +112,4 @@ class EndSignal:
                 raise OSError(error.errno, error.strerror, str(ready_file)) from error
         while self._received.recv(1)[0] not in _ENDS:
             pass
+        signal.set_wakeup_fd(-1)  # the sockets are closed with this object

@@ -563,6 +563,7 @@ class Partition:
         """
         if not self._is_halfway or isinstance(self._log.failure, OSError) or self._is_closed:
             return
+        about_to_wait()
         with storage_errors():
             self._log.take_back()
             self._open_log(was_clean=False)

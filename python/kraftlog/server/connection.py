@@ -242,6 +242,7 @@ class Connection(asyncio.BufferedProtocol):
         ConnectionResetError
             When the connection is lost.
         """
+        self._check_open()  # of a connection that was lost meanwhile, the socket is closed
         is_corked = len(pieces) > 1
         if is_corked:
             self._cork(is_corked)
@@ -250,10 +251,13 @@ class Connection(asyncio.BufferedProtocol):
             for start in range(0, len(view), _PIECE_BYTES):
                 self._transport.write(view[start : start + _PIECE_BYTES])
                 await self._writable.wait()
-                if self._transport.is_closing():  # the transport says so before it calls connection_lost
-                    raise ConnectionResetError("the connection is lost")
+                self._check_open()
         if is_corked:
             self._cork(False)
+
+    def _check_open(self) -> None:
+        if self._transport.is_closing():  # the transport says so before it calls connection_lost
+            raise ConnectionResetError("the connection is lost")
 
     def _cork(self, is_corked: bool) -> None:
         """Let the socket hold back segments that are not full, which would wake the client for a few bytes."""
