@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import pkgutil
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from broker_client import BrokerClient, batch, check, values_of
 from test_connections import Client
 
+from kraftlog.disk.waiting import WouldWait
 from kraftlog.server import in_place
 from kraftlog.server.broker import Broker
 from kraftlog.server.log_server import LogServer
@@ -35,7 +37,7 @@ def switches(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     switch = asyncio.to_thread
 
     async def noted(run: Callable[[], Any], *arguments: Any) -> Any:
-        if not arguments:  # others are steps that always go to a thread
+        if isinstance(sys.exception(), WouldWait):  # others always go to a thread, such as the steps of the upkeep
             found.append(run)
         return await switch(run, *arguments)
 
