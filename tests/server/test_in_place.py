@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import pkgutil
+import random
+import socket
+import ssl
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +22,16 @@ import pytest
 from broker_client import BrokerClient, batch, check, values_of
 from test_connections import Client
 
+from certificates import certificates
+from kraftlog.disk.file_bytes import FileBytes
+from kraftlog.disk.local_file import LocalFile
 from kraftlog.disk.waiting import WouldWait
 from kraftlog.server import in_place
 from kraftlog.server.broker import Broker
+from kraftlog.server.connection import Connection
 from kraftlog.server.log_server import LogServer
+from kraftlog.server.received_bytes import ReceivedBytes
+from kraftlog.server.tls import Tls
 from kraftlog.tables.redaction import Redaction
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -229,6 +241,146 @@ def test_fetches_of_many_bytes_or_partitions_go_to_a_thread(tmp_path: Path, swit
 
         assert [ask(range(1), 1 << 21), ask(range(1), 1 << 22)] == [0, 1]
         assert [ask(range(1, 21), 5000), ask(range(1, 22), 5000)] == [0, 1]
+
+
+def rows_of(size: int) -> pa.Table:
+    """Return rows that LogStore writes as one batch of a little more than a number of bytes."""
+    return pa.table({"value": [random.Random(size).randbytes(size)]})
+
+
+def log_files(broker: Broker) -> int:
+    """Return how many files of a broker are open in this process."""
+    found = 0
+    for one in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):  # closed meanwhile
+            found += str(broker.path) in str(one.readlink())
+    return found
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return how many bytes of files were sent at once."""
+    send, found = FileBytes.send, list[int]()
+
+    def noted(some: FileBytes, target: int) -> int:
+        found.append(send(some, target))
+        return found[-1]
+
+    monkeypatch.setattr(FileBytes, "send", noted)
+    return found
+
+
+@pytest.fixture
+def large(tmp_path: Path) -> Iterator[Broker]:
+    """Return a broker with batches of 900,000, 70,000 and 60,000 bytes in two partitions each."""
+    with Broker(tmp_path / "log", fsync="close") as running:
+        running.store.create_topic("orders", 2)
+        with running.store.producer() as producer:
+            for size in (900_000, 70_000, 60_000):
+                for number in range(2):
+                    producer.send("orders", rows_of(size), partition=number)
+        yield running
+
+
+def stored(broker: Broker, partition: int = 0) -> bytes:
+    return b"".join(one.read_bytes() for one in sorted((broker.path / f"orders-{partition}").glob("*.log")))
+
+
+@pytest.mark.usefixtures("switches")
+def test_many_bytes_are_sent_from_their_file(large: Broker, sent: list[int]):
+    with BrokerClient(large) as client:
+        open_files = log_files(large)
+        whole = stored(large)
+        assert bytes(client.fetch(0)["records"]) == whole
+        second = bytes(client.fetch(1)["records"])
+        assert whole.endswith(second)
+        assert sent == [len(whole), len(second)]
+        assert whole.endswith(bytes(client.fetch(2)["records"]))
+        assert len(sent) == 2  # few bytes are copied
+        assert log_files(large) == open_files
+
+
+@pytest.mark.usefixtures("switches")
+def test_a_client_that_reads_slowly_gets_all_bytes_and_holds_no_file_open(large: Broker, sent: list[int]):
+    with BrokerClient(large) as client:
+        client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+        open_files = log_files(large)
+        fetches = [{"partition": number, "fetch_offset": 0, "partition_max_bytes": 1 << 20} for number in (0, 1)]
+        values = {"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1 << 30, "session_epoch": -1}
+        for _ in range(6):  # more than the buffers of both sockets take
+            client.send(client.frame(FETCH, 12, values | {"topics": [{"topic": "orders", "partitions": fetches}]}))
+        deadline = time.monotonic() + LIMIT
+        while log_files(large) > open_files or not sent:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        for number in range(6):
+            client.correlation_id = number + 1
+            (answered,) = client.answer(FETCH, 12)["responses"]
+            assert [bytes(one["records"]) for one in answered["partitions"]] == [stored(large, 0), stored(large, 1)]
+        assert min(sent) < 900_000
+
+
+def test_a_thread_opens_no_files_for_a_connection(large: Broker, sent: list[int], monkeypatch: pytest.MonkeyPatch):
+    """It may read thousands of partitions for one response."""
+    read = os.preadv
+
+    def uncached(file: int, buffers: Any, start: int, flags: int = 0) -> int:
+        if flags:
+            raise BlockingIOError(errno.EAGAIN, "not in memory")
+        return read(file, buffers, start)
+
+    monkeypatch.setattr(os, "preadv", uncached)
+    with BrokerClient(large) as client:
+        assert bytes(client.fetch(0)["records"]) == stored(large)
+    assert not sent
+
+
+def test_bytes_that_wait_are_sent_before_a_file(large: Broker, sent: list[int]):
+    class Waiting:
+        """A transport with a little that the socket has not taken."""
+
+        def get_write_buffer_size(self) -> int:
+            return 10
+
+    (path,) = (large.path / "orders-0").glob("*.log")
+    connection: Any = Connection(None, memoryview(b""), ReceivedBytes(0))  # type: ignore[arg-type]
+    connection._transport = Waiting()
+    pieces = [b"head", FileBytes(LocalFile(path), 0, 100_000)]
+    assert connection._send_at_once(pieces) == [b"head", path.read_bytes()[:100_000]]
+    assert not sent
+
+
+@pytest.mark.usefixtures("switches")
+def test_with_tls_no_file_is_sent(tmp_path: Path, sent: list[int]):
+    files = certificates(tmp_path / "tls")
+    with Broker(tmp_path / "log", fsync="close", tls=Tls(files.server, files.server_key)) as broker:
+        broker.store.create_topic("orders")
+        with broker.store.producer() as producer:
+            producer.send("orders", rows_of(900_000))
+        with BrokerClient(broker) as client:
+            context = ssl.create_default_context(cafile=str(files.authority))
+            client.socket = context.wrap_socket(client.socket, server_hostname="127.0.0.1")
+            assert bytes(client.fetch(0)["records"]) == stored(broker)
+    assert not sent
+
+
+@pytest.mark.usefixtures("switches")
+def test_a_file_that_is_truncated_before_it_is_sent_ends_the_connection(
+    large: Broker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    send = FileBytes.send
+    (path,) = (large.path / "orders-0").glob("*.log")
+
+    def truncated(some: FileBytes, target: int) -> int:
+        os.truncate(path, 500_000)
+        return send(some, target)
+
+    whole = path.read_bytes()
+    monkeypatch.setattr(FileBytes, "send", truncated)
+    with BrokerClient(large) as client, pytest.raises(ConnectionError):
+        client.fetch(0)
+    assert "the file was truncated" in caplog.text
+    path.write_bytes(whole)
 
 
 def test_a_served_log_is_read_in_place_when_its_ends_are_known(switches: list[Any]):

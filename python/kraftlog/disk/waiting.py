@@ -53,6 +53,11 @@ def without_waiting(most_bytes: int) -> Iterator[None]:
         _thread.bytes_left = None
 
 
+def must_not_wait() -> bool:
+    """Return whether this is a thread that must not wait."""
+    return _thread.bytes_left is not None
+
+
 def about_to_wait() -> None:
     """Announce a step that may take long.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from base64 import urlsafe_b64decode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from itertools import groupby
 from typing import Any, TypeAlias
@@ -154,13 +154,12 @@ def _message_writer(definition: Definition, version: int) -> Write:
 
 @cache
 def _struct(definition: Definition, fields: tuple[Field, ...], version: int) -> Write:
-    """Return a writer of the fields of a struct."""
+    """Return a writer of the fields of a struct; adjacent numbers are written at once."""
     is_flexible = version in definition.flexible
     known = {field.column for field in fields}
-    plain = [
-        (field.column, _default(field), _value(definition, field, version))
-        for field in fields
-        if _is_plain(field, version)
+    steps = [
+        _numbers(adjacent) if are_numbers else _of_field(definition, adjacent[0], version)
+        for are_numbers, adjacent in _adjacent(fields, version)
     ]
     tagged = sorted(
         (field.tag or 0, field.column, field, _value(definition, field, version))
@@ -175,8 +174,8 @@ def _struct(definition: Definition, fields: tuple[Field, ...], version: int) -> 
         for field in absent:
             if not _is_default(field, values.get(field.column, field.default)):
                 raise InvalidRecordError(f"{definition.name}: version {version} has no field {field.name}")
-        for column, default, put in plain:
-            put(values.get(column, default), pieces)
+        for step in steps:
+            step(values, pieces)
         if not is_flexible:
             return
         cells: list[Pieces] = []
@@ -192,8 +191,32 @@ def _struct(definition: Definition, fields: tuple[Field, ...], version: int) -> 
     return write
 
 
-def _is_plain(field: Field, version: int) -> bool:
-    return version in field.versions and version not in field.tagged
+def _adjacent(fields: tuple[Field, ...], version: int) -> Iterator[tuple[bool, list[Field]]]:
+    """Return the fields that are not tagged: adjacent numbers together, others one by one."""
+    plain = [field for field in fields if version in field.versions and version not in field.tagged]
+    for are_numbers, some in groupby(plain, lambda field: field.kind in _NUMBERS and not field.is_array):
+        if are_numbers:
+            yield True, list(some)
+        else:
+            yield from ((False, [field]) for field in some)
+
+
+def _layout(numbers: list[Field]) -> struct.Struct:
+    return struct.Struct(">" + "".join(_NUMBERS[field.kind] for field in numbers))
+
+
+def _numbers(fields: list[Field]) -> Write:
+    """Return a writer of the fields of a struct that are adjacent numbers."""
+    pack = _layout(fields).pack
+    cells = [(field.column, field.default) for field in fields]
+    return lambda values, pieces: pieces.append(pack(*[values.get(column, default) for column, default in cells]))
+
+
+def _of_field(definition: Definition, field: Field, version: int) -> Write:
+    """Return a writer of a field of a struct."""
+    column, default = field.column, _default(field)
+    put = _value(definition, field, version)
+    return lambda values, pieces: put(values.get(column, default), pieces)
 
 
 def _default(field: Field) -> Any:
@@ -302,15 +325,13 @@ def _struct_reader(definition: Definition, fields: tuple[Field, ...], version: i
     """Return a reader of the fields of a struct; adjacent numbers are read at once."""
     is_flexible = version in definition.flexible
     defaults = {field.column: _default_read(definition, field, version) for field in fields}
-    plain = [field for field in fields if _is_plain(field, version)]
     steps: list[tuple[tuple[str, ...], struct.Struct | None, Read | None]] = []
-    for are_numbers, some in groupby(plain, lambda field: field.kind in _NUMBERS and not field.is_array):
-        adjacent = list(some)
+    for are_numbers, adjacent in _adjacent(fields, version):
+        columns = tuple(field.column for field in adjacent)
         if are_numbers:
-            layout = struct.Struct(">" + "".join(_NUMBERS[field.kind] for field in adjacent))
-            steps.append((tuple(field.column for field in adjacent), layout, None))
+            steps.append((columns, _layout(adjacent), None))
         else:
-            steps += (((field.column,), None, _reader(definition, field, version)) for field in adjacent)
+            steps.append((columns, None, _reader(definition, adjacent[0], version)))
     tagged = {
         field.tag: (field.column, _reader(definition, field, version))
         for field in fields

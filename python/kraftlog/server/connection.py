@@ -10,10 +10,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from kraftlog.disk.file_bytes import FileBytes
 from kraftlog.errors import InvalidRecordError
 from kraftlog.server.received_bytes import ReceivedBytes
 from kraftlog.types import Buffer
 
+Piece: TypeAlias = bytes | memoryview | FileBytes
 Run: TypeAlias = Callable[["Connection"], Coroutine[Any, Any, None]]
 
 SHARED_BYTES = 1 << 16
@@ -234,26 +236,54 @@ class Connection(asyncio.BufferedProtocol):
         frame, self._frame = self._frame, None
         return frame
 
-    async def send(self, pieces: Sequence[Buffer]) -> None:
+    async def send(self, pieces: Sequence[Piece], seconds: float | None = None) -> None:
         """Send the pieces of a response; return when little of them waits in memory.
+
+        Parameters
+        ----------
+        pieces : sequence of bytes, memoryview or FileBytes
+        seconds : float, optional
+            Time that the client has to read.
 
         Raises
         ------
         ConnectionResetError
             When the connection is lost.
+        TimeoutError
+            When the client has used up its time.
         """
         self._check_open()  # of a connection that was lost meanwhile, the socket is closed
         is_corked = len(pieces) > 1
         if is_corked:
             self._cork(is_corked)
-        for piece in pieces:
-            view = memoryview(piece)
-            for start in range(0, len(view), _PIECE_BYTES):
-                self._transport.write(view[start : start + _PIECE_BYTES])
-                await self._writable.wait()
-                self._check_open()
+        rest = self._send_at_once(pieces)
+        if rest or not self._writable.is_set():
+            async with asyncio.timeout(seconds):
+                await self._send_rest(rest)
         if is_corked:
             self._cork(False)
+
+    def _send_at_once(self, pieces: Sequence[Piece]) -> list[memoryview]:
+        """Send as much as the socket takes, files without a copy; return the rest, for which no file remains open."""
+        for number, piece in enumerate(pieces):
+            if self._ssl_context is not None or self._transport.get_write_buffer_size() or len(piece) > _PIECE_BYTES:
+                return _in_memory(pieces[number:])
+            if not isinstance(piece, FileBytes):
+                self._transport.write(piece)
+                continue
+            with piece:
+                sent = piece.send(self._socket.fileno())
+                if sent < len(piece):
+                    return [memoryview(piece[sent:]), *_in_memory(pieces[number + 1 :])]
+        return []
+
+    async def _send_rest(self, pieces: Sequence[memoryview]) -> None:
+        await self._writable.wait()
+        for piece in pieces:
+            for start in range(0, len(piece), _PIECE_BYTES):
+                self._transport.write(piece[start : start + _PIECE_BYTES])
+                await self._writable.wait()
+                self._check_open()
 
     def _check_open(self) -> None:
         if self._transport.is_closing():  # the transport says so before it calls connection_lost
@@ -270,3 +300,15 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.close()
         self._received.end(self._grow)
         self._transport.abort()
+
+
+def _in_memory(pieces: Sequence[Piece]) -> list[memoryview]:
+    """Return the bytes of all pieces, and close their files."""
+    found = []
+    for piece in pieces:
+        if isinstance(piece, FileBytes):
+            with piece:
+                found.append(memoryview(piece[:]))
+        else:
+            found.append(memoryview(piece))
+    return found

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
+from kraftlog.disk.file_bytes import FileBytes
 from kraftlog.read.lineage import Lineage
 from kraftlog.tables.found_offset import Found, Time
 from kraftlog.topics import INTERNAL_TOPICS, TopicPartition
@@ -14,6 +15,9 @@ from kraftlog.types import IsolationLevel
 
 NO_TOPIC_ID = bytes(16)
 """Clients then name topics in all requests."""
+
+
+Records: TypeAlias = bytes | memoryview | FileBytes
 
 
 class AbortedTransaction(NamedTuple):
@@ -27,7 +31,7 @@ class AbortedTransaction(NamedTuple):
 class Fetched(NamedTuple):
     """Record batches as they are in the log, and the aborted transactions that overlap them."""
 
-    records: bytes | memoryview
+    records: Records
     aborted: list[AbortedTransaction] | None
 
 

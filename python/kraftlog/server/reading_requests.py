@@ -62,21 +62,24 @@ class ReadingRequests:
         # a client that vanishes while it waits is noticed only when it is answered
         wait_ms = min(max(values["max_wait_ms"], 0), self._options.max_idle_ms)
         deadline = loop.time() + wait_ms / 1000
+        grown: asyncio.Future[None] | None = None
         while True:
             max_bytes = min(values["max_bytes"], self._options.max_response_bytes, self._unread.left)
             min_bytes = min(values["min_bytes"], max_bytes)
-            grown = self._log.growth(self._partitions(context))  # before the log is read, so that no append is missed
             try:
                 with self._unread.held(max(max_bytes, 0)):
                     answers = await in_place(partial(self._fetched, context, max_bytes, isolation_level))
                 size = sum(len(fields["records"]) for _, fields in answers)
-                if size >= min_bytes or any(_must_be_told(fields) for _, fields in answers):
+                if size >= min_bytes or any(_must_be_told(fields) for _, fields in answers) or not wait_ms:
                     break
-                done, _ = await asyncio.wait([grown], timeout=max(deadline - loop.time(), 0))
-                if not done:
-                    break
+                if grown is not None:
+                    done, _ = await asyncio.wait([grown], timeout=max(deadline - loop.time(), 0))
+                    if not done:
+                        break
             finally:
-                grown.cancel()
+                if grown is not None:
+                    grown.cancel()
+            grown = self._log.growth(self._partitions(context))  # and read once more, so that no append is missed
         return self._sessions.response(request, context, answers)
 
     def _partitions(self, context: FetchContext) -> Iterator[TopicPartition]:

@@ -14,17 +14,22 @@ from kraftlog._native.scanner import HEADER_DTYPE
 from kraftlog.codec.header_scan import HeaderScan, ends
 from kraftlog.codec.headers import Headers, last_offsets
 from kraftlog.codec.options import ReadOptions
-from kraftlog.disk.waiting import about_to_wait
+from kraftlog.disk.disk import ReadableFile
+from kraftlog.disk.file_bytes import FileBytes
+from kraftlog.disk.local_file import LocalFile
+from kraftlog.disk.waiting import about_to_wait, must_not_wait
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.segment import Segment
 from kraftlog.read.seek import seek
 from kraftlog.read.segment_reader import as_listed, located
+from kraftlog.server.readable_log import Records
 from kraftlog.types import InputFile
 
 if TYPE_CHECKING:
     from kraftlog.server.redacted_batches import RedactedBatches
 
 _MOST_PLACES = 1024  # of next offsets that are remembered for each partition
+_LEAST_SENT = 1 << 16  # bytes from which on a system call costs less than a copy
 _LEAST_BYTES = 1 << 12  # of a read, so that it has a header
 
 
@@ -95,7 +100,7 @@ class SegmentBatches:
         self._lock = Lock()
         self.faults: list[Fault] = []
 
-    def read(self, offset: int, max_bytes: int, end_offset: int) -> tuple[bytes | memoryview, int]:
+    def read(self, offset: int, max_bytes: int, end_offset: int) -> tuple[Records, int]:
         """Return batches from the one with an offset on, and the last offset in them.
 
         Parameters
@@ -128,7 +133,7 @@ class SegmentBatches:
 
     def _batches_of(
         self, number: int, position: int, offset: int, max_bytes: int, end_offset: int
-    ) -> tuple[bytes | memoryview, int] | None:
+    ) -> tuple[Records, int] | None:
         """Return batches of a segment; None if it has none from the offset on."""
         segment = self._segments[number]
         with as_listed(segment) as file:
@@ -145,9 +150,9 @@ class SegmentBatches:
                     continue
                 is_wanted = (last_offsets(headers) >= offset) & (headers["base_offset"] < end_offset)
                 if is_wanted.any():
-                    place, found = Place(number, position), headers[is_wanted]
+                    place, found = Place(number, position), headers if is_wanted.all() else headers[is_wanted]
                     if self._redacts is None:
-                        return self._take(data, place, found)
+                        return self._take(file, data, place, found)
                     redacted = self._redacted(self._redacts, data, place, found, max_bytes)
                     if redacted is not None:
                         return redacted
@@ -158,14 +163,18 @@ class SegmentBatches:
                 position += int(ends(headers[-1:])[0])
         return None
 
-    def _take(self, data: memoryview, place: Place, headers: Headers) -> tuple[memoryview, int]:
+    def _take(self, file: ReadableFile, data: memoryview, place: Place, headers: Headers) -> tuple[Records, int]:
+        """Return batches that were read; a connection of this thread sends many bytes from their file."""
         start, end = int(headers["position"][0]), int(ends(headers[-1:])[0])
-        return data[start:end], self._taken(place, headers)
+        taken: Records = data[start:end]
+        if end - start >= _LEAST_SENT and isinstance(file, LocalFile) and must_not_wait():
+            taken = FileBytes(file, place.position + start, place.position + end)
+        return taken, self._taken(place, headers, end)
 
-    def _taken(self, place: Place, headers: Headers) -> int:
+    def _taken(self, place: Place, headers: Headers, end: int) -> int:
         """Remember where the next fetch begins, and return the last offset of batches."""
         last_offset = int(last_offsets(headers[-1:])[0])
-        self._places.note(last_offset + 1, Place(place.number, place.position + int(ends(headers[-1:])[0])))
+        self._places.note(last_offset + 1, Place(place.number, place.position + end))
         return last_offset
 
     def _redacted(
@@ -193,7 +202,8 @@ class SegmentBatches:
                 break
             batches.append(made)
             size += len(made)
-        return b"".join(batches), self._taken(place, headers[: len(batches)])
+        taken = headers[: len(batches)]
+        return b"".join(batches), self._taken(place, taken, int(ends(taken[-1:])[0]))
 
     def _note(self, fault: Fault) -> None:
         """Note damage; raise it, unless damaged batches are left out."""

@@ -172,8 +172,7 @@ class Server:
         if response is None:
             return
         with self._unread.held(sum(map(len, response))):
-            async with asyncio.timeout(idle_seconds):
-                await connection.send(response)
+            await connection.send(response, idle_seconds)
 
     async def response(self, frame: Buffer, client_host: str) -> Pieces | None:
         """Return the frame of the response to a request; None if its client expects none.

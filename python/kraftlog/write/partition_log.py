@@ -17,7 +17,7 @@ from kraftlog.write.active_segment import ActiveSegment, fitting
 from kraftlog.write.appended_batches import check_offsets, headers_of
 from kraftlog.write.log_directory_state import remove_clean_shutdown
 from kraftlog.write.log_end import LogEnd
-from kraftlog.write.log_files import segment_file
+from kraftlog.write.log_files import segment_file, segment_name
 from kraftlog.write.log_options import LogOptions
 from kraftlog.write.log_repair import cut_back, repair, take_back
 from kraftlog.write.older_segments import delete_segments_before, forget_producers
@@ -78,6 +78,7 @@ class PartitionLog:
         self.least_timestamp = options.least_timestamp
         self.segment_bytes = options.segment_bytes
         self._folder = end.folder
+        self._topic_partition = parse_partition_folder(end.folder.name) or (None, None)
         self._options = options
         self._recovery_point = recovery_point
         self._producers = end.producers
@@ -297,9 +298,9 @@ class PartitionLog:
         segment = self._segment
         if offset < segment.base_offset or not segment.is_open:
             return None
-        path = segment_file(self._folder, segment.base_offset)
-        topic, partition = parse_partition_folder(self._folder.name) or (None, None)
-        last = Segment(self._folder, path.name, segment.state.size, segment.base_offset, topic, partition)
+        topic, partition = self._topic_partition
+        name = segment_name(segment.base_offset)
+        last = Segment(self._folder, name, segment.state.size, segment.base_offset, topic, partition)
         return last, segment.state.index.position_before(offset)
 
     def rest(self) -> None:
