@@ -38,19 +38,17 @@ class PartitionEnds:
 
     Attributes
     ----------
+    log_start_offset : int
+        The first offset that consumers can read.
     faults : list of Fault
         Those of this partition, up to now.
     """
 
     def __init__(self, segments: list[Segment], faults: list[Fault]) -> None:
         self.segments = segments
+        self.log_start_offset = log_start_offset(segments, ReadOptions())
         self._faults = faults
         self.faults: list[Fault] = []
-
-    @property
-    def log_start_offset(self) -> int:
-        """The first offset that consumers can read."""
-        return log_start_offset(self.segments, ReadOptions())
 
     @slow_property
     def log_end_offset(self) -> int | None:
