@@ -6,6 +6,7 @@ import asyncio
 import errno
 import os
 import pkgutil
+import queue
 import random
 import socket
 import ssl
@@ -31,6 +32,7 @@ from kraftlog.server.broker import Broker
 from kraftlog.server.connection import Connection
 from kraftlog.server.log_server import LogServer
 from kraftlog.server.received_bytes import ReceivedBytes
+from kraftlog.server.segment_batches import Asked, SegmentBatches
 from kraftlog.server.tls import Tls
 from kraftlog.tables.redaction import Redaction
 
@@ -294,10 +296,36 @@ def test_many_bytes_are_sent_from_their_file(large: Broker, sent: list[int]):
         assert bytes(client.fetch(0)["records"]) == whole
         second = bytes(client.fetch(1)["records"])
         assert whole.endswith(second)
+        assert len(second) < 200_000
         assert sent == [len(whole), len(second)]
         assert whole.endswith(bytes(client.fetch(2)["records"]))
         assert len(sent) == 2  # few bytes are copied
         assert log_files(large) == open_files
+
+
+@pytest.mark.usefixtures("switches")
+def test_what_a_reader_asks_next_is_checked_in_a_thread(large: Broker, monkeypatch: pytest.MonkeyPatch):
+    check, checked = SegmentBatches._check, queue.Queue[tuple[str, int]]()
+
+    def noted(batches: SegmentBatches, asked: Asked) -> None:
+        check(batches, asked)
+        checked.put((threading.current_thread().name, asked.offset))
+
+    monkeypatch.setattr(SegmentBatches, "_check", noted)
+    with BrokerClient(large) as client:
+        fetches = [{"partition": 0, "fetch_offset": 0, "partition_max_bytes": 950_000}]
+        values = {"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1 << 30, "session_epoch": -1}
+        for _ in range(2):
+            client.ask(FETCH, 12, values | {"topics": [{"topic": "orders", "partitions": fetches}]})
+        name, offset = checked.get(timeout=LIMIT)
+        assert name.startswith("kraftlog-io")
+        assert offset == 1
+        fetches[0]["fetch_offset"] = 1
+        monkeypatch.setattr(SegmentBatches, "_batches_of", None)  # nothing is read any more
+        (answered,) = client.ask(FETCH, 12, values | {"topics": [{"topic": "orders", "partitions": fetches}]})[
+            "responses"
+        ]
+        assert stored(large).endswith(bytes(answered["partitions"][0]["records"]))
 
 
 @pytest.mark.usefixtures("switches")

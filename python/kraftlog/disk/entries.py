@@ -62,7 +62,7 @@ class Entry:
         if isinstance(self._state, FileState):
             return self._state
         try:
-            return _file_state(self._state.stat())  # which the entry keeps
+            return file_state_of(self._state.stat())  # which the entry keeps
         except FileNotFoundError:
             return None
 
@@ -89,7 +89,7 @@ def local_entry(path: Path) -> Entry | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     is_file = stat.S_ISREG(found.st_mode)
-    return Entry(path.name, stat.S_ISDIR(found.st_mode), is_file, _file_state(found) if is_file else NO_FILE)
+    return Entry(path.name, stat.S_ISDIR(found.st_mode), is_file, file_state_of(found) if is_file else NO_FILE)
 
 
 def allocated_bytes(path: Path) -> int | None:
@@ -136,10 +136,11 @@ def file_state(path: Path) -> FileState | None:
         found = path.stat()
     except (FileNotFoundError, NotADirectoryError):
         return None
-    return _file_state(found)
+    return file_state_of(found)
 
 
-def _file_state(found: os.stat_result) -> FileState:
+def file_state_of(found: os.stat_result) -> FileState:
+    """Return the state of a file from what the system says of it."""
     return FileState(found.st_size, found.st_mtime_ns, found.st_dev, found.st_ino)
 
 

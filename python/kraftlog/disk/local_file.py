@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from kraftlog.disk.entries import FileState, file_state_of
 from kraftlog.disk.waiting import WouldWait, about_to_wait, reads_cached_only
 from kraftlog.errors import InputError
 
@@ -43,6 +44,10 @@ class LocalFile:
         """Return the descriptor, which ``close`` closes; who reads by it may wait."""
         about_to_wait()
         return self._fd
+
+    def state(self) -> FileState:
+        """Return what changes when the file changes."""
+        return file_state_of(os.fstat(self._fd))
 
     def copy(self) -> LocalFile:
         """Return the same open file once more, which is closed for itself."""

@@ -133,13 +133,14 @@ class LivePartition:
             batches = SegmentBatches([segment], first_position=position, places=places)
         else:
             batches = self._closed_segments(partition, last).batches
-        records, last_offset = batches.read(offset, max_bytes, end_offset)
+        found = batches.read(offset, max_bytes, end_offset)
         if isolation_level != READ_COMMITTED:
-            return Fetched(records, None)
+            return Fetched(found.records, None, found.check_next)
         aborted = [AbortedTransaction(*row) for row in last.aborted]
         if offset < last.base_offset:
             aborted += self._closed_segments(partition, last).aborted
-        return Fetched(records, sorted(overlapping(aborted, offset, last_offset), key=lambda one: one.first_offset))
+        aborted = sorted(overlapping(aborted, offset, found.last_offset), key=lambda one: one.first_offset)
+        return Fetched(found.records, aborted, found.check_next)
 
     def _places_in(self, partition: Partition, last: LastSegment) -> Places:
         key = partition, last.base_offset  # a partition that is opened again may have lost batches

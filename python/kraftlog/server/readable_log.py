@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -29,10 +29,14 @@ class AbortedTransaction(NamedTuple):
 
 
 class Fetched(NamedTuple):
-    """Record batches as they are in the log, and the aborted transactions that overlap them."""
+    """Record batches as they are in the log, and the aborted transactions that overlap them.
+
+    ``check_next`` checks what a reader in order fetches next, in any thread; None if there is no need.
+    """
 
     records: Records
     aborted: list[AbortedTransaction] | None
+    check_next: Callable[[], None] | None = None
 
 
 class ReadablePartition(Protocol):

@@ -134,6 +134,9 @@ class ReadingRequests:
         if left <= 0:
             return fields
         found = partition.fetch(one.fetch_offset, min(one.max_bytes, left), isolation_level)
+        if found.check_next is not None:  # while the client reads what it gets now
+            loop = asyncio.get_running_loop()
+            loop.call_soon(loop.run_in_executor, None, found.check_next)
         aborted = found.aborted
         return fields | {
             "records": found.records,

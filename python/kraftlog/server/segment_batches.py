@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,6 +17,7 @@ from kraftlog.codec.header_scan import HeaderScan, ends
 from kraftlog.codec.headers import Headers, last_offsets
 from kraftlog.codec.options import ReadOptions
 from kraftlog.disk.disk import ReadableFile
+from kraftlog.disk.entries import FileState
 from kraftlog.disk.file_bytes import FileBytes
 from kraftlog.disk.local_file import LocalFile
 from kraftlog.disk.waiting import about_to_wait, must_not_wait
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 
 _MOST_PLACES = 1024  # of next offsets that are remembered for each partition
 _LEAST_SENT = 1 << 16  # bytes from which on a system call costs less than a copy
+_MOST_SENT = 1 << 21  # what a socket does not take is read in the event loop
 _LEAST_BYTES = 1 << 12  # of a read, so that it has a header
 
 
@@ -40,12 +44,51 @@ class Place(NamedTuple):
     position: int
 
 
+class Asked(NamedTuple):
+    """What is read: as the parameters of ``SegmentBatches.read``."""
+
+    offset: int
+    max_bytes: int
+    end_offset: int
+
+
+class Checked(NamedTuple):
+    """Batches that were intact: the number of their segment, their bytes [start, end), and the state of the file."""
+
+    number: int
+    start: int
+    end: int
+    last_offset: int
+    state: FileState
+
+
+class Batches(NamedTuple):
+    """Batches, the last offset in them, and what checks the batches behind them, if that is worth it."""
+
+    records: Records
+    last_offset: int = -1
+    check_next: Callable[[], None] | None = None
+
+
 class Places:
-    """Where the next fetches begin: the batch after each of the last fetches; threads may share it."""
+    """Where the next fetches begin, and what the last ones have found intact; threads may share it."""
 
     def __init__(self) -> None:
         self._places: OrderedDict[int, Place] = OrderedDict()
+        self._checked: OrderedDict[Asked, Checked] = OrderedDict()
         self._lock = Lock()
+
+    def checked(self, asked: Asked) -> Checked | None:
+        """Return the batches that were found when the same was asked."""
+        with self._lock:
+            return self._checked.get(asked)
+
+    def note_checked(self, asked: Asked, checked: Checked) -> None:
+        """Note what was found."""
+        with self._lock:
+            self._checked[asked] = checked
+            if len(self._checked) > _MOST_PLACES:
+                self._checked.popitem(last=False)
 
     def of(self, offset: int) -> Place | None:
         """Return the batch that begins with an offset, if it is known."""
@@ -100,8 +143,8 @@ class SegmentBatches:
         self._lock = Lock()
         self.faults: list[Fault] = []
 
-    def read(self, offset: int, max_bytes: int, end_offset: int) -> tuple[Records, int]:
-        """Return batches from the one with an offset on, and the last offset in them.
+    def read(self, offset: int, max_bytes: int, end_offset: int) -> Batches:
+        """Return batches from the one with an offset on.
 
         Parameters
         ----------
@@ -119,67 +162,106 @@ class SegmentBatches:
             When a segment cannot be read.
         """
         if offset >= end_offset:
-            return b"", -1
+            return Batches(b"")
+        asked = Asked(offset, max_bytes, end_offset)
+        if must_not_wait():
+            unchanged = self._unchanged(asked)
+            if unchanged is not None:
+                return unchanged
         place = self._places.of(offset)
         if place is None:
             number = max(int(np.searchsorted(self._base_offsets, offset, side="right")) - 1, 0)
             place = Place(number, self._first_position if number == 0 else -1)
         for number in range(place.number, len(self._segments)):
             position = place.position if number == place.number else 0
-            found = self._batches_of(number, position, offset, max_bytes, end_offset)
+            found = self._batches_of(number, position, asked)
             if found is not None:
                 return found
-        return b"", -1
+        return Batches(b"")
 
-    def _batches_of(
-        self, number: int, position: int, offset: int, max_bytes: int, end_offset: int
-    ) -> tuple[Records, int] | None:
+    def _unchanged(self, asked: Asked) -> Batches | None:
+        """Return batches that were checked before, if their file has not changed since."""
+        checked = self._places.checked(asked)
+        if checked is None:
+            return None
+        with as_listed(self._segments[checked.number]) as file:
+            if not isinstance(file, LocalFile) or file.state() != checked.state:
+                return None
+            return self._sent(file, asked, checked)
+
+    def _batches_of(self, number: int, position: int, asked: Asked) -> Batches | None:
         """Return batches of a segment; None if it has none from the offset on."""
         segment = self._segments[number]
         with as_listed(segment) as file:
             if position < 0:
-                position, _ = seek(segment, file, ReadOptions(start_offset=offset))
-            size = max(max_bytes, _LEAST_BYTES)
+                position, _ = seek(segment, file, ReadOptions(start_offset=asked.offset))
+            size = max(asked.max_bytes, _LEAST_BYTES)
             while position < file.size:
-                data = np.empty(min(size, file.size - position), np.uint8).data  # a bytearray would be zeroed
-                file.read_into(data, position)
-                headers = _sound(data)
-                if not len(headers):
+                piece = _Piece.read(file, Place(number, position), size)
+                if not len(piece.headers):
                     position, end = self._next_batch(segment, file, position)
                     size = max(size, end - position)  # it may be larger than what was read
                     continue
-                is_wanted = (last_offsets(headers) >= offset) & (headers["base_offset"] < end_offset)
-                if is_wanted.any():
-                    place, found = Place(number, position), headers if is_wanted.all() else headers[is_wanted]
+                wanted = piece.wanted(asked)
+                if len(wanted):
                     if self._redacts is None:
-                        return self._take(file, data, place, found)
-                    redacted = self._redacted(self._redacts, data, place, found, max_bytes)
+                        return self._take(file, asked, piece, wanted)
+                    redacted = self._redacted(self._redacts, piece, wanted, asked.max_bytes)
                     if redacted is not None:
                         return redacted
-                    position += int(ends(found[:1])[0])
+                    position += int(ends(wanted[:1])[0])
                     continue
-                if int(headers["base_offset"][-1]) >= end_offset:
-                    return b"", -1
-                position += int(ends(headers[-1:])[0])
+                if int(piece.headers["base_offset"][-1]) >= asked.end_offset:
+                    return Batches(b"")
+                position += int(ends(piece.headers[-1:])[0])
         return None
 
-    def _take(self, file: ReadableFile, data: memoryview, place: Place, headers: Headers) -> tuple[Records, int]:
+    def _take(self, file: ReadableFile, asked: Asked, piece: _Piece, wanted: Headers) -> Batches:
         """Return batches that were read; a connection of this thread sends many bytes from their file."""
-        start, end = int(headers["position"][0]), int(ends(headers[-1:])[0])
-        taken: Records = data[start:end]
-        if end - start >= _LEAST_SENT and isinstance(file, LocalFile) and must_not_wait():
-            taken = FileBytes(file, place.position + start, place.position + end)
-        return taken, self._taken(place, headers, end)
+        checked = self._note_checked(asked, piece, wanted)
+        if checked is not None and isinstance(file, LocalFile) and must_not_wait():
+            return self._sent(file, asked, checked)
+        start, end = int(wanted["position"][0]), int(ends(wanted[-1:])[0])
+        return Batches(
+            piece.data[start:end], self._taken(piece.place, wanted) if checked is None else checked.last_offset
+        )
 
-    def _taken(self, place: Place, headers: Headers, end: int) -> int:
+    def _sent(self, file: LocalFile, asked: Asked, checked: Checked) -> Batches:
+        records = FileBytes(file, checked.start, checked.end)
+        following = asked._replace(offset=checked.last_offset + 1)
+        is_known = following.offset >= asked.end_offset or self._places.checked(following) is not None
+        return Batches(records, checked.last_offset, None if is_known else partial(self._check, following))
+
+    def _check(self, asked: Asked) -> None:
+        """Check what a reader in order asks next, so that it need not wait for this; it meets all that is wrong."""
+        place = self._places.of(asked.offset)
+        if place is not None and place.position >= self._segments[place.number].size:
+            place = Place(place.number + 1, 0) if place.number + 1 < len(self._segments) else None
+        if place is None or asked.max_bytes > _MOST_SENT:
+            return
+        with suppress(OSError), as_listed(self._segments[place.number]) as file:
+            piece = _Piece.read(file, place, asked.max_bytes)
+            self._note_checked(asked, piece, piece.wanted(asked))
+
+    def _note_checked(self, asked: Asked, piece: _Piece, wanted: Headers) -> Checked | None:
+        """Note batches that are intact, and return them, if there are enough bytes to send them from the file."""
+        if not len(wanted) or piece.state is None:
+            return None
+        start, end = int(wanted["position"][0]), int(ends(wanted[-1:])[0])
+        if not _LEAST_SENT <= end - start <= _MOST_SENT:
+            return None
+        at = piece.place.position
+        checked = Checked(piece.place.number, at + start, at + end, self._taken(piece.place, wanted), piece.state)
+        self._places.note_checked(asked, checked)
+        return checked
+
+    def _taken(self, place: Place, headers: Headers) -> int:
         """Remember where the next fetch begins, and return the last offset of batches."""
         last_offset = int(last_offsets(headers[-1:])[0])
-        self._places.note(last_offset + 1, Place(place.number, place.position + end))
+        self._places.note(last_offset + 1, Place(place.number, place.position + int(ends(headers[-1:])[0])))
         return last_offset
 
-    def _redacted(
-        self, redacts: RedactedBatches, data: memoryview, place: Place, headers: Headers, max_bytes: int
-    ) -> tuple[bytes, int] | None:
+    def _redacted(self, redacts: RedactedBatches, piece: _Piece, headers: Headers, max_bytes: int) -> Batches | None:
         """Return redacted batches up to one that is refused; None if the first one is left out.
 
         Raises
@@ -188,6 +270,7 @@ class SegmentBatches:
             When the first batch is refused, unless such batches are left out.
         """
         about_to_wait()
+        data, place = piece.data, piece.place
         batches, size = list[bytes](), 0
         for header, end in zip(headers, ends(headers).tolist(), strict=True):
             start = int(header["position"])
@@ -202,8 +285,7 @@ class SegmentBatches:
                 break
             batches.append(made)
             size += len(made)
-        taken = headers[: len(batches)]
-        return b"".join(batches), self._taken(place, taken, int(ends(taken[-1:])[0]))
+        return Batches(b"".join(batches), self._taken(place, headers[: len(batches)]))
 
     def _note(self, fault: Fault) -> None:
         """Note damage; raise it, unless damaged batches are left out."""
@@ -228,6 +310,46 @@ class SegmentBatches:
         if scan.faults:
             self._note(located(segment, scan.faults[0]))
         return (file.size, file.size) if found is None else (int(found["position"][0]), int(ends(found)[0]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Bytes of a segment.
+
+    Attributes
+    ----------
+    place : Place
+        Where they begin.
+    data : memoryview
+    headers : Headers
+        Of the whole and intact batches before the first other one.
+    state : FileState or None
+        Of a local file, before they were read.
+    """
+
+    place: Place
+    data: memoryview
+    headers: Headers
+    state: FileState | None
+
+    @classmethod
+    def read(cls, file: ReadableFile, place: Place, size: int) -> _Piece:
+        """Read a number of bytes, or those up to the end.
+
+        Raises
+        ------
+        OSError
+            When they cannot be read.
+        """
+        state = file.state() if isinstance(file, LocalFile) else None
+        data = np.empty(min(size, file.size - place.position), np.uint8).data  # a bytearray would be zeroed
+        file.read_into(data, place.position)
+        return cls(place, data, _sound(data), state)
+
+    def wanted(self, asked: Asked) -> Headers:
+        """Return the headers of the batches that are asked for."""
+        is_wanted = (last_offsets(self.headers) >= asked.offset) & (self.headers["base_offset"] < asked.end_offset)
+        return self.headers if is_wanted.all() else self.headers[is_wanted]
 
 
 def _sound(data: memoryview) -> Headers:

@@ -178,10 +178,10 @@ class ServedPartition:
         end_offset = self.end_offset(isolation_level)
         if not self.log_start_offset <= offset <= self.high_watermark:
             raise OffsetOutOfRangeError(f"the log does not have offset {offset}")
-        records, last_offset = self._batches.read(offset, max_bytes, end_offset)
-        if isolation_level != READ_COMMITTED:
-            return Fetched(records, None)
-        return Fetched(records, overlapping(self._aborted, offset, last_offset))
+        found = self._batches.read(offset, max_bytes, end_offset)
+        is_committed = isolation_level == READ_COMMITTED
+        aborted = overlapping(self._aborted, offset, found.last_offset) if is_committed else None
+        return Fetched(found.records, aborted, found.check_next)
 
 
 class EmptyServedPartition:
