@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from kraftlog.disk import local_file
 from kraftlog.disk.disk import disk
 from kraftlog.disk.local_file import LocalFile, ShortReadError
 from kraftlog.disk.remote_path import RemotePath
@@ -83,6 +84,28 @@ def test_bytes_of_which_some_are_cached(way: str, file: LocalFile, monkeypatch: 
         monkeypatch.setattr(os, "preadv", lambda *_: 99)
         with pytest.raises(WouldWait):
             read(file, way)
+
+
+def test_bytes_that_are_in_memory_need_not_be_read(file: LocalFile, monkeypatch: pytest.MonkeyPatch):
+    asked = list[tuple[int, int]]()
+    monkeypatch.setattr(local_file, "is_cached", lambda _, start, end: asked.append((start, end)) is None)
+    monkeypatch.setattr(os, "preadv", None)
+    with without_waiting(50):
+        file.check_cached(10, 50)
+        with pytest.raises(WouldWait):
+            file.check_cached(50, 61)
+    file.check_cached(0, 100)
+    assert asked == [(10, 50)]
+
+
+@needs_cached_reads
+def test_bytes_of_which_the_system_does_not_tell_are_read(file: LocalFile, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(local_file, "is_cached", lambda *_: False)
+    with without_waiting(50):
+        file.check_cached(10, 50)
+        monkeypatch.setattr(os, "preadv", lambda *_: 5)
+        with pytest.raises(WouldWait):
+            file.check_cached(50, 60)
 
 
 @needs_cached_reads

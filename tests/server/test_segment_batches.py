@@ -90,6 +90,19 @@ def test_the_same_is_read_once(segments: list[Segment], reads: list[int]):
     assert reads == [0]
 
 
+def test_checked_bytes_that_are_no_longer_in_memory_go_to_a_thread(
+    segments: list[Segment], monkeypatch: pytest.MonkeyPatch
+):
+    batches = SegmentBatches(segments)
+    in_place(batches, 2)
+
+    def wait(*_: object) -> None:
+        raise WouldWait
+
+    monkeypatch.setattr(LocalFile, "check_cached", wait)
+    assert isinstance(in_place(batches, 2).records, memoryview)
+
+
 @pytest.mark.parametrize("asked", [(2, MIB - 1, END), (3, MIB, END), (2, MIB, 4)])
 def test_what_was_not_asked_before_is_read(segments: list[Segment], reads: list[int], asked: tuple[int, int, int]):
     batches = SegmentBatches(segments)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kraftlog.disk.entries import FileState, file_state_of
+from kraftlog.disk.page_cache import is_cached
 from kraftlog.disk.waiting import WouldWait, about_to_wait, reads_cached_only
 from kraftlog.errors import InputError
 
@@ -55,6 +56,17 @@ class LocalFile:
         copied.path, copied.size, copied._fd = self.path, self.size, -1
         copied._fd = os.dup(self._fd)
         return copied
+
+    def check_cached(self, start: int, end: int) -> None:
+        """Check that nothing waits for a disk to send the bytes [start, end).
+
+        Raises
+        ------
+        WouldWait
+            When this thread must not wait, and some of them are not in memory, or are more than it may read.
+        """
+        if reads_cached_only(end - start) and not is_cached(self._fd, start, end):
+            self._read_cached(memoryview(bytearray(end - start)), start)  # a system that does not tell reads
 
     def send(self, socket: int, start: int, size: int) -> int:
         """Send bytes from ``start`` on to the descriptor of a socket, without a copy; return how many."""

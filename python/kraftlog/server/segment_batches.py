@@ -187,6 +187,7 @@ class SegmentBatches:
         with as_listed(self._segments[checked.number]) as file:
             if not isinstance(file, LocalFile) or file.state() != checked.state:
                 return None
+            file.check_cached(checked.start, checked.end)
             return self._sent(file, asked, checked)
 
     def _batches_of(self, number: int, position: int, asked: Asked) -> Batches | None:
