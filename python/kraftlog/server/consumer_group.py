@@ -258,9 +258,8 @@ class ConsumerGroup:
         if beat.member_id not in self.subscriptions:
             return _Before(Subscription(), CurrentAssignment(), NO_PARTITIONS)
         before = self._member(beat.member_id)
-        if static_id is None:
-            _check_epoch(before.current, beat)
-        elif before.current.member_epoch == LEAVING_FOR_A_WHILE:
+        _check_epoch(before.current, beat)
+        if before.current.member_epoch == LEAVING_FOR_A_WHILE:
             return before._replace(current=replace(before.current, member_epoch=JOINING))
         return before
 
@@ -444,7 +443,10 @@ def _check_regex(regex: str | None) -> None:
 
 
 def _check_epoch(current: CurrentAssignment, beat: Heartbeat) -> None:
-    """Check the epoch of a heartbeat: the current one, or the one before if the answer to it may be lost."""
+    """Check the epoch of a heartbeat: the current one, or the one before if the answer to it may be lost.
+
+    Who joins once more, such as a member that was fenced, has no partitions, and gets its epoch and assignment again.
+    """
     if current.state == MemberState.UNKNOWN:
         if beat.member_epoch == JOINING and beat.owned == NO_PARTITIONS:
             return
@@ -453,7 +455,7 @@ def _check_epoch(current: CurrentAssignment, beat: Heartbeat) -> None:
             beat.member_id,
             "The consumer group member is in an unknown state. The member must abandon all its partitions and rejoin.",
         )
-    if beat.member_epoch == current.member_epoch:
+    if beat.member_epoch in (JOINING, current.member_epoch):
         return
     is_repeated = (
         beat.member_epoch < current.member_epoch
