@@ -349,6 +349,27 @@ def test_a_response_to_a_client_that_is_gone_fails():
         until(lambda: bool(errors))
 
 
+def test_no_more_is_written_when_the_client_is_found_to_be_gone(caplog: pytest.LogCaptureFixture):
+    """The event loop would warn of each write."""
+    ends: list[Exception | None] = []
+
+    async def run(connection: Connection) -> None:
+        with suppress(ConnectionResetError):
+            await connection.frame(MOST)
+        try:
+            await connection.send([bytes(SHARED_BYTES)] * 20)
+        except ConnectionResetError as error:
+            ends.append(error)
+        else:
+            ends.append(None)
+
+    with served(run) as client:
+        client.close()
+        until(lambda: bool(ends))
+    assert isinstance(ends[0], ConnectionResetError)
+    assert caplog.messages == []
+
+
 def test_a_response_that_waits_for_a_client_that_is_gone_fails():
     errors, connections = list[Exception](), list[Connection]()
 

@@ -26,11 +26,13 @@ from test_connections import Client
 from certificates import certificates
 from kraftlog.disk.file_bytes import FileBytes
 from kraftlog.disk.local_file import LocalFile
-from kraftlog.disk.waiting import WouldWait
+from kraftlog.disk.waiting import WouldWait, must_not_wait
 from kraftlog.server import in_place
 from kraftlog.server.broker import Broker
 from kraftlog.server.connection import Connection
+from kraftlog.server.live_log import LiveLog
 from kraftlog.server.log_server import LogServer
+from kraftlog.server.reading_requests import ReadingRequests
 from kraftlog.server.received_bytes import ReceivedBytes
 from kraftlog.server.segment_batches import Asked, SegmentBatches
 from kraftlog.server.tls import Tls
@@ -39,6 +41,7 @@ from kraftlog.tables.redaction import Redaction
 GOLDEN = Path(__file__).parents[1] / "golden"
 FETCH = 1
 LIMIT = 30.0
+MIB = 1 << 20
 
 
 @pytest.fixture
@@ -51,7 +54,7 @@ def switches(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     switch = asyncio.to_thread
 
     async def noted(run: Callable[[], Any], *arguments: Any) -> Any:
-        if isinstance(sys.exception(), WouldWait):  # others always go to a thread, such as the steps of the upkeep
+        if sys._getframe(1).f_code is in_place.in_place.__code__:  # others always go to a thread, such as the upkeep
             found.append(run)
         return await switch(run, *arguments)
 
@@ -363,12 +366,48 @@ def test_a_thread_opens_no_files_for_a_connection(large: Broker, sent: list[int]
     assert not sent
 
 
+@pytest.mark.usefixtures("switches")
+def test_a_fetch_that_waits_for_more_holds_no_file_open(large: Broker, monkeypatch: pytest.MonkeyPatch):
+    """At its limit it reads what there is, with what was appended while it waited."""
+    open_files, growth, held = log_files(large), LiveLog.growth, list[int]()
+
+    def noted(*arguments: Any) -> Any:
+        held.append(log_files(large) - open_files)
+        return growth(*arguments)
+
+    monkeypatch.setattr(LiveLog, "growth", noted)
+    with BrokerClient(large) as client:
+        assert bytes(client.fetch(0, max_wait_ms=50, min_bytes=MIB)["records"]) == stored(large)
+    assert held == [0, 0]
+
+
+@pytest.mark.usefixtures("switches")
+def test_a_thread_has_no_files_of_the_first_try(large: Broker, monkeypatch: pytest.MonkeyPatch):
+    open_files, fetched, held = log_files(large), ReadingRequests._fetched, list[int]()
+
+    def noted(*arguments: Any) -> Any:
+        if must_not_wait():
+            kept = fetched(*arguments)
+            assert log_files(large) == open_files + len(kept)
+            raise WouldWait
+        held.append(log_files(large) - open_files)
+        return fetched(*arguments)
+
+    monkeypatch.setattr(ReadingRequests, "_fetched", noted)
+    with BrokerClient(large) as client:
+        assert bytes(client.fetch(0)["records"]) == stored(large)
+    assert held == [0]
+
+
 def test_bytes_that_wait_are_sent_before_a_file(large: Broker, sent: list[int]):
     class Waiting:
         """A transport with a little that the socket has not taken."""
 
         def get_write_buffer_size(self) -> int:
             return 10
+
+        def is_closing(self) -> bool:
+            return False
 
     (path,) = (large.path / "orders-0").glob("*.log")
     connection: Any = Connection(None, memoryview(b""), ReceivedBytes(0))  # type: ignore[arg-type]

@@ -266,6 +266,7 @@ class Connection(asyncio.BufferedProtocol):
     def _send_at_once(self, pieces: Sequence[Piece]) -> list[memoryview]:
         """Send as much as the socket takes, files without a copy; return the rest, for which no file remains open."""
         for number, piece in enumerate(pieces):
+            self._check_open()
             if self._ssl_context is not None or self._transport.get_write_buffer_size() or len(piece) > _PIECE_BYTES:
                 return _in_memory(pieces[number:])
             if not isinstance(piece, FileBytes):

@@ -25,4 +25,5 @@ async def in_place(run: Callable[[], Value]) -> Value:
         with without_waiting(MOST_BYTES):
             return run()
     except WouldWait:
-        return await asyncio.to_thread(run)
+        pass  # its traceback keeps the files of the first try open
+    return await asyncio.to_thread(run)

@@ -64,18 +64,18 @@ class ReadingRequests:
         deadline = loop.time() + wait_ms / 1000
         grown: asyncio.Future[None] | None = None
         while True:
+            is_late = loop.time() >= deadline
             max_bytes = min(values["max_bytes"], self._options.max_response_bytes, self._unread.left)
             min_bytes = min(values["min_bytes"], max_bytes)
             try:
                 with self._unread.held(max(max_bytes, 0)):
                     answers = await in_place(partial(self._fetched, context, max_bytes, isolation_level))
                 size = sum(len(fields["records"]) for _, fields in answers)
-                if size >= min_bytes or any(_must_be_told(fields) for _, fields in answers) or not wait_ms:
+                if size >= min_bytes or any(_must_be_told(fields) for _, fields in answers) or is_late:
                     break
+                del answers  # what waits for more holds neither files nor memory
                 if grown is not None:
-                    done, _ = await asyncio.wait([grown], timeout=max(deadline - loop.time(), 0))
-                    if not done:
-                        break
+                    await asyncio.wait([grown], timeout=max(deadline - loop.time(), 0))
             finally:
                 if grown is not None:
                     grown.cancel()
