@@ -200,7 +200,7 @@ class Network:
             try:
                 answer = await task
             except asyncio.CancelledError:
-                if not task.cancelled():
+                if is_cancelled() or not task.cancelled():  # the end of a client cancels the answer as well
                     raise
                 continue
             if not is_calm and dice.random() < 0.1:
@@ -222,6 +222,12 @@ class Network:
 def may_come_twice(key: int, version: int) -> bool:
     """Whether a request may be answered late: of older clients only those with sequences (KIP-890 mends the others)."""
     return key == PRODUCE or (key == END and version >= 5) or (key == COMMIT_OFFSETS and version >= 5)
+
+
+def is_cancelled() -> bool:
+    """Whether the task that runs is to end."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def forget(task: asyncio.Task[Any]) -> None:

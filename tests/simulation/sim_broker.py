@@ -125,6 +125,7 @@ def loop_of(process: Process) -> Iterator[tuple[asyncio.AbstractEventLoop, LoopT
             task.cancel()
         loop.run_until_complete(asyncio.sleep(0))
         loop.run_until_complete(asyncio.sleep(0))
+        assert not asyncio.all_tasks(loop), "a task goes on after it was cancelled"
         loop.close()
 
 
