@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -240,13 +242,27 @@ def test_offsets_in_a_file(tmp_path: Path):
         LogServer(LOG, group_offsets=path)
 
 
-def test_a_file_that_cannot_be_written_fails_the_commit(tmp_path: Path):
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    with LogServer(LOG, group_offsets=folder / "offsets.json") as server, Member(server) as one:
-        folder.rmdir()
-        assert one.commit(12, member_id="", generation_id=-1) == ErrorCode.KAFKA_STORAGE_ERROR
-        assert one.committed() == (-1, "")
+@pytest.mark.parametrize("step", ["open", "write", "fsync", "replace"])
+def test_a_file_that_cannot_be_written_fails_the_commit(
+    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    """The log of the server names the user's file, of which the offsets before stay."""
+    path = tmp_path / "offsets.json"
+
+    def no_space(*arguments: Any) -> Any:
+        names = {"open": [str(arguments[0])], "replace": [str(arguments[0]), None, str(arguments[-1])]}.get(step, [])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), *names)
+
+    with LogServer(LOG, group_offsets=path) as server, Member(server) as one:
+        assert one.commit(12, member_id="", generation_id=-1) == ErrorCode.NONE
+        with monkeypatch.context() as patch:
+            patch.setattr(os, step, no_space)
+            assert one.commit(13, member_id="", generation_id=-1) == ErrorCode.KAFKA_STORAGE_ERROR
+        assert one.committed() == (12, "why")
+        assert [entry.name for entry in tmp_path.iterdir()] == ["offsets.json"]
+        error = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        assert caplog.messages == [f"a part of a request has failed: OSError: {error}"]
+        assert one.commit(14, member_id="", generation_id=-1) == ErrorCode.NONE
 
 
 def test_two_consumers_of_librdkafka_read_each_record_once():

@@ -25,6 +25,11 @@ def new_file(path: Path, unfinished: str = UNFINISHED) -> Iterator[WritableFile]
     unfinished : str
         Suffix of its name until then. The file is removed when the block raises.
 
+    Raises
+    ------
+    OSError
+        When it cannot be written, with ``path``.
+
     Examples
     --------
     >>> import tempfile
@@ -48,9 +53,11 @@ def _renamed_file(path: Path, unfinished: str) -> Iterator[WritableFile]:
             yield file
             file.sync()
         disk().rename(temporary, path)
-    except BaseException:
+    except BaseException as error:
         with suppress(OSError):
             disk().unlink(temporary)
+        if isinstance(error, OSError) and error.filename == str(temporary):  # which nobody knows, and is gone
+            raise OSError(error.errno, error.strerror, str(path)) from error
         raise
 
 

@@ -99,7 +99,10 @@ class WritableFile:
 
     def sync(self) -> None:
         """Wait until everything written is on disk."""
-        os.fsync(self._fd)
+        try:
+            os.fsync(self._fd)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(self.path)) from None
 
     def close(self) -> None:
         """Close the file; a second call does nothing."""

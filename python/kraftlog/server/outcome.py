@@ -41,7 +41,7 @@ class Outcome(Generic[Value]):
         except (KraftlogError, OSError) as error:
             outcome = cls(None, error)
             if outcome.code in _OF_THE_SERVER:
-                _log.error("a part of a request has failed: %r", error)
+                _log.error("a part of a request has failed: %s: %s", type(error).__name__, error)
             return outcome
 
     @property
