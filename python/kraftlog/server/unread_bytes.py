@@ -9,9 +9,9 @@ from contextlib import contextmanager
 class UnreadBytes:
     """Bounds what responses take until their clients have read them.
 
-    Kafka sends records from its files. Here they are in memory, and clients that do not read would fill it. Above the
-    bound a fetch therefore returns its first batch only: it waits for nobody, and its client goes on. Other responses
-    are counted and not cut: a connection has one at a time, as in Kafka.
+    Kafka sends records from its files. Here what a client does not read at once is in memory, and clients that do not
+    read would fill it. Above the bound a fetch therefore returns its first batch only: it waits for nobody, and its
+    client goes on. Other responses are counted and not cut: a connection has one at a time, as in Kafka.
 
     Parameters
     ----------
