@@ -32,9 +32,10 @@ from kraftlog.server.broker import Broker
 from kraftlog.server.connection import Connection
 from kraftlog.server.live_log import LiveLog
 from kraftlog.server.log_server import LogServer
+from kraftlog.server.places import Asked
 from kraftlog.server.reading_requests import ReadingRequests
 from kraftlog.server.received_bytes import ReceivedBytes
-from kraftlog.server.segment_batches import Asked, SegmentBatches
+from kraftlog.server.segment_batches import SegmentBatches
 from kraftlog.server.tls import Tls
 from kraftlog.tables.redaction import Redaction
 

@@ -18,13 +18,14 @@ from kraftlog.log_store.topics import Topic
 from kraftlog.read.lineage import Lineage
 from kraftlog.read.log_pass import Pass
 from kraftlog.server.aborted_transactions import aborted_transactions, overlapping
+from kraftlog.server.places import Places
 from kraftlog.server.readable_log import (
     NO_TOPIC_ID,
     AbortedTransaction,
     Fetched,
     ReadableTopic,
 )
-from kraftlog.server.segment_batches import Places, SegmentBatches
+from kraftlog.server.segment_batches import SegmentBatches
 from kraftlog.tables.found_offset import Found, Time
 from kraftlog.topics import TopicPartition
 from kraftlog.types import IsolationLevel

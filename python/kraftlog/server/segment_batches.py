@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -25,41 +24,16 @@ from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.segment import Segment
 from kraftlog.read.seek import seek
 from kraftlog.read.segment_reader import as_listed, located
+from kraftlog.server.places import Asked, Checked, Place, Places
 from kraftlog.server.readable_log import Records
 from kraftlog.types import InputFile
 
 if TYPE_CHECKING:
     from kraftlog.server.redacted_batches import RedactedBatches
 
-_MOST_PLACES = 1024  # of next offsets that are remembered for each partition
 _LEAST_SENT = 1 << 16  # bytes from which on a system call costs less than a copy
 _MOST_SENT = 1 << 21  # what a socket does not take is read in the event loop
 _LEAST_BYTES = 1 << 12  # of a read, so that it has a header
-
-
-class Place(NamedTuple):
-    """A batch: the number of its segment, and its byte there."""
-
-    number: int
-    position: int
-
-
-class Asked(NamedTuple):
-    """What is read: as the parameters of ``SegmentBatches.read``."""
-
-    offset: int
-    max_bytes: int
-    end_offset: int
-
-
-class Checked(NamedTuple):
-    """Batches that were intact: the number of their segment, their bytes [start, end), and the state of the file."""
-
-    number: int
-    start: int
-    end: int
-    last_offset: int
-    state: FileState
 
 
 class Batches(NamedTuple):
@@ -68,39 +42,6 @@ class Batches(NamedTuple):
     records: Records
     last_offset: int = -1
     check_next: Callable[[], None] | None = None
-
-
-class Places:
-    """Where the next fetches begin, and what the last ones have found intact; threads may share it."""
-
-    def __init__(self) -> None:
-        self._places: OrderedDict[int, Place] = OrderedDict()
-        self._checked: OrderedDict[Asked, Checked] = OrderedDict()
-        self._lock = Lock()
-
-    def checked(self, asked: Asked) -> Checked | None:
-        """Return the batches that were found when the same was asked."""
-        with self._lock:
-            return self._checked.get(asked)
-
-    def note_checked(self, asked: Asked, checked: Checked) -> None:
-        """Note what was found."""
-        with self._lock:
-            self._checked[asked] = checked
-            if len(self._checked) > _MOST_PLACES:
-                self._checked.popitem(last=False)
-
-    def of(self, offset: int) -> Place | None:
-        """Return the batch that begins with an offset, if it is known."""
-        with self._lock:
-            return self._places.get(offset)
-
-    def note(self, offset: int, place: Place) -> None:
-        """Note the batch that begins with an offset."""
-        with self._lock:
-            self._places[offset] = place
-            if len(self._places) > _MOST_PLACES:
-                self._places.popitem(last=False)
 
 
 class SegmentBatches:
