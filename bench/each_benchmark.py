@@ -1,4 +1,4 @@
-"""Runs each benchmark of asv once, with the first of its parameters, in one process: whether they work.
+"""Runs each benchmark of asv once, on little data, with the first of its parameters, in one process: whether they work.
 
 ``asv run --quick`` starts a process for each benchmark and each choice of parameters, which takes minutes.
 """
@@ -15,8 +15,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 import benchmarks
+from benchmarks import common, spark_functions
 
 KINDS = ("time_", "track_", "peakmem_", "mem_")
+common.MEGABYTES, common.REPEATS = 1, 1
+spark_functions.RECORDS = 6_000
 
 
 def classes() -> Iterator[type]:

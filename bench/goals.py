@@ -29,7 +29,7 @@ import typed_records as typed
 import typed_values
 import works
 from compare import contenders as others
-from growth import JSON_LOG, Growth
+from growth import Growth
 from internal_topics import COMMITS, METADATA, SINGLES
 from report import Block, short
 from works import STREAMED
@@ -45,7 +45,6 @@ MOST_OPENING_SECONDS = 2.0
 MOST_START_SECONDS = {"version": 0.12, "segments": 0.35}  # of CPU
 MOST_BROKER_SECONDS, MOST_BROKER_MEGABYTES = 0.15, 60.0
 MOST_START_SECONDS |= dict.fromkeys(("messages", "image", "offsets", start.TO_TABLE), 0.5)
-JSON_IMAGE = f"{JSON_LOG.partitions:,} partitions"
 MOST_JSON_SECONDS, MOST_JSON_MEGABYTES = 2.0, 200.0
 LEAST, MOST = ">=", "<"
 WITHOUT = "without"  # begins the note of a goal for which somebody was left out
@@ -272,7 +271,8 @@ def outcomes(blocks: Sequence[Block], growth: Growth) -> list[Outcome]:
     ]
     json_seconds, json_peak, broker_seconds, broker_memory = [], [], [], []
     if growth.json_image is not None:
-        json_seconds, json_peak = ([(JSON_IMAGE, figure)] for figure in growth.json_image)
+        image = f"{growth.json_log.partitions:,} partitions"
+        json_seconds, json_peak = ([(image, figure)] for figure in growth.json_image)
     if growth.broker_start is not None:
         broker_seconds, broker_memory = ([("first record", figure)] for figure in growth.broker_start)
     stored = [(step, peak / MIB) for step, (peak, _) in growth.stored_memory.items()]

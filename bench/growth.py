@@ -31,10 +31,9 @@ from offsets_corpus import OffsetsLog
 PROBE = Path(__file__).resolve().with_name("memory_probe.py")
 IMAGE_PROBE, HELD_PROBE = PROBE.with_name("image_probe.py"), PROBE.with_name("held_probe.py")
 TABLE_PROBE, JSON_PROBE = PROBE.with_name("table_probe.py"), PROBE.with_name("image_json_probe.py")
-SHORT_REPLAY, LONG_REPLAY = MetadataLog(1_000, 200_000), MetadataLog(1_000, 2_000_000)
-JSON_LOG = MetadataLog(10_000, 0)
 METADATA_TABLES = ("messages", "PartitionChangeRecord", "metadata_changes")
-WORKLOAD, OFFSETS = corpus.Workload(100, 64), OffsetsLog(1_000_000)
+WORKLOAD, MOST_COMMITS = corpus.Workload(100, 64), 1_000_000
+BYTES_OF_COMMIT = 256  # at most
 SEGMENTS_OF_LONG_LOG = 16
 FREE_BYTES_LEFT = 2 << 30  # on the disk, beside what is written
 OPENINGS = 3
@@ -69,12 +68,21 @@ class Growth:
         Seconds from the start of a process with a broker until a client has produced a record, and megabytes of memory.
     stored : int
         Segments of the backups that are made.
+    changes : int
+        Of partitions, in the long metadata log.
+    topics : int
+        In the image that is written as JSON.
+    starts : int
+        Of each command, and of a broker; the quickest one counts.
     stored_memory : dict of str to tuple of (int, float)
         Most bytes while a step of a backup of so many segments runs, and how many more a segment takes.
     """
 
     log_bytes: int = 4 << 30
     opened: int = 10_000
+    changes: int = 2_000_000
+    topics: int = 10_000
+    starts: int = start.STARTS
     memory: dict[int, int] = field(default_factory=dict)
     table_memory: dict[str, tuple[int, int]] = field(default_factory=dict)
     replay_memory: tuple[int, int] | None = None
@@ -90,6 +98,16 @@ class Growth:
     stored: int = 100_000
     stored_memory: dict[str, tuple[int, float]] = field(default_factory=dict)
     stored_note: str = "not asked for"
+
+    @property
+    def replayed(self) -> tuple[MetadataLog, MetadataLog]:
+        """Metadata logs of the same partitions, one of a tenth of the changes and one of all."""
+        return MetadataLog(self.topics // 10, self.changes // 10), MetadataLog(self.topics // 10, self.changes)
+
+    @property
+    def json_log(self) -> MetadataLog:
+        """The metadata log of the image that is written as JSON."""
+        return MetadataLog(self.topics, 0)
 
     @property
     def log_text(self) -> str:
@@ -136,7 +154,7 @@ def measure_replay(growth: Growth) -> None:
     if not Path(STATUS).exists():
         return
     peaks = []
-    for log in (SHORT_REPLAY, LONG_REPLAY):
+    for log in growth.replayed:
         command = [sys.executable, IMAGE_PROBE, metadata_corpus.path(log)]
         found = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
         assert found["partitions"] == log.partitions
@@ -149,10 +167,10 @@ def measure_metadata(growth: Growth) -> None:
     if not Path(STATUS).exists():
         return
     for table in METADATA_TABLES:
-        commands = [[TABLE_PROBE, table, metadata_corpus.path(log)] for log in (SHORT_REPLAY, LONG_REPLAY)]
+        commands = [[TABLE_PROBE, table, metadata_corpus.path(log)] for log in growth.replayed]
         short, long = (_answer(command)["peak_memory"] for command in commands)
         growth.table_memory[f"{table} of metadata"] = short, long
-    found = _answer([JSON_PROBE, metadata_corpus.path(JSON_LOG)])
+    found = _answer([JSON_PROBE, metadata_corpus.path(growth.json_log)])
     growth.json_image = found["seconds"], found["peak_memory"] / corpus.MB
 
 
@@ -172,9 +190,9 @@ def measure_stored(growth: Growth) -> None:
 
 def measure_start(growth: Growth) -> None:
     """Run commands that have next to nothing to do, and start brokers."""
-    growth.start_seconds = {command: start.cpu_seconds(command) for command in start.COMMANDS}
+    growth.start_seconds = {command: start.cpu_seconds(command, growth.starts) for command in start.COMMANDS}
     started = []
-    for _ in range(start.STARTS):
+    for _ in range(growth.starts):
         begin = perf_counter()
         broker = serving.first_record(serving.own_broker)
         started.append((perf_counter() - begin, broker.memory / 1e6))
@@ -230,7 +248,8 @@ def _long_offsets(size: int) -> Path:
     directory = corpus.CACHE / f"long-offsets-{size >> 20}MiB-{offsets_corpus.VERSION}" / "__consumer_offsets-0"
     if directory.exists():
         return directory
-    segment = np.fromfile(offsets_corpus.path(OFFSETS) / f"{0:020d}.log", np.uint8)
+    log = OffsetsLog.of_records(min(MOST_COMMITS, size // BYTES_OF_COMMIT))
+    segment = np.fromfile(offsets_corpus.path(log) / f"{0:020d}.log", np.uint8)
     return _repeated(segment, -(-size // len(segment)), directory)
 
 

@@ -26,7 +26,8 @@ WORKLOADS = [
     corpus.Workload(100, 64, compression="zstd"),
 ]
 PARTITIONS_OF_TOPIC = 25
-CORPUS_MEGABYTES = 200  # of the files that the batches are from
+CORPUS_MEGABYTES = 200  # of the files that the batches are from, or so many times what is taken of them:
+CORPUS_TIMES = 10  # it is compressed
 MB = 1_000_000
 
 
@@ -45,7 +46,7 @@ def make(folder: Path, partitions: int, gigabytes: float) -> int:
 
 def _cut(folder: Path, number: int, workload: corpus.Workload, megabytes: float) -> Path:
     """Copy whole batches of a file of the corpus until there are so many MB."""
-    source = corpus.path(workload, CORPUS_MEGABYTES)
+    source = corpus.path(workload, min(CORPUS_MEGABYTES, CORPUS_TIMES * megabytes))
     file = folder / f"{number}.log"
     headers = kraftlog.open(source).batches(["position", "size_in_bytes"]).to_pydict()
     ends = [position + size for position, size in zip(*headers.values(), strict=True)]

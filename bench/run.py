@@ -42,8 +42,9 @@ from rounds import interleave
 
 WIDTH = 132
 SMALL_MEGABYTES = 2  # of batches of one record
-QUICK = {"megabytes": 20.0, "rounds": 3, "log_bytes": 512 << 20, "opened": 1_000, "stored": 10_000}
-SMOKE = {"megabytes": 8.0, "rounds": 1, "log_bytes": 64 << 20, "opened": 100, "stored": 1_000}
+QUICK = {"megabytes": 20.0, "rounds": 3, "grown": {"log_bytes": 512 << 20, "opened": 1_000, "stored": 10_000}}
+FEW = {"log_bytes": 16 << 20, "opened": 100, "stored": 1_000, "changes": 10_000, "topics": 100, "starts": 1}
+SMOKE = {"megabytes": 2.0, "rounds": 1, "grown": FEW}
 ALONE = {  # on no log
     "varint": lambda megabytes, _: works.varint(megabytes),
     "plan": lambda megabytes, _: transactional.plan(megabytes),
@@ -68,10 +69,10 @@ def main() -> int:
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
-    peers = Peers(options.peers)
+    peers = Peers(options.peers, are_warm=options.rounds > 1)
     print(", ".join(f"{name} {value}" for name, value in (report.machine() | peers.versions()).items()))
     blocks = sorted(measure(options, peers, Console(stderr=True)), key=lambda block: EVERY.index(block.work))
-    grown = growth.Growth(options.log_bytes, options.opened, stored=options.stored)
+    grown = growth.Growth(**options.grown)
     if "memory" in options.works:
         growth.measure_memory(grown)
         growth.measure_tables(grown)
@@ -132,7 +133,7 @@ def parse() -> argparse.Namespace:
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there, too")
     parser.add_argument("--check", action="store_true", help="exit with 1 when a goal is missed")
-    parser.set_defaults(log_bytes=growth.Growth.log_bytes, opened=growth.Growth.opened, stored=growth.Growth.stored)
+    parser.set_defaults(grown={})
     options = parser.parse_args()
     if options.peers is None:
         options.peers = Peers.NAMES if options.compare else []

@@ -35,6 +35,7 @@ STAGED_PARTITIONS, STAGED_BATCHES, STAGED_BEFORE = 4, 10, 300
 SIZES = (100, 1000)
 COMMITS, OLDER = 50, 10_000
 MB_PER_SEND, SECONDS_PER_COMMIT, MB_SENT = 1, 0.1, 500  # so that there are some commits
+USUAL_MEGABYTES = 20  # and what is behind or sent is less, too, where there is less
 
 
 def store(megabytes: float, peers: Peers) -> list[Contender]:
@@ -44,21 +45,22 @@ def store(megabytes: float, peers: Peers) -> list[Contender]:
     """
     home = Path(tempfile.mkdtemp(prefix="kraftlog-bench-"))
     atexit.register(shutil.rmtree, home, ignore_errors=True)
+    part = min(1.0, megabytes / USUAL_MEGABYTES)
     opened = LogStore(home / "unsynced", fsync="close")
-    found = [contender for size in SIZES for contender in _rows(opened, size, megabytes)]
+    found = [contender for size in SIZES for contender in _rows(opened, size, megabytes, int(part * MB_SENT))]
     opened.create_topic("t", 1)
     synced = LogStore(home / "synced")
     synced.create_topic("t", 1)
     one = pa.table({"value": [b"x" * 100]})
     older = LogStore(home / "older", fsync="close")
     older.create_topic("t", 1)
-    _commits(older.producer("old"), one, OLDER)()
+    _commits(older.producer("old"), one, int(part * OLDER))()
     for name, where in ((SYNCED, synced), (FIRST, opened), (LATER.format(OLDER), older)):
         found.append(Contender(name, _commits(where.producer("p"), one, COMMITS), COMMITS, 100 * COMMITS))
     found.append(Contender(FSYNC, _fsyncs(home / "file"), COMMITS, 100 * COMMITS))
     if JAVA in peers:
         found.append(_kafka(home / "kafka", megabytes, peers))
-    return found + _staged(home)
+    return found + _staged(home, int(part * STAGED_BEFORE))
 
 
 def _kafka(home: Path, megabytes: float, peers: Peers) -> Contender:
@@ -94,11 +96,11 @@ def _free_ports(count: int) -> list[int]:
     return ports
 
 
-def _staged(home: Path) -> list[Contender]:
+def _staged(home: Path, before: int) -> list[Contender]:
     """Return what a stream of Spark does in each batch: it stages rows in files, and opens the store to commit them."""
     first, later = _Batches(home / "staged"), _Batches(home / "staged-later")
     first.write(1)
-    later.write(STAGED_BEFORE)
+    later.write(before)
     names = {STAGED.format(STAGED_PARTITIONS): first, STAGED_LATER.format(STAGED_BEFORE): later}
     rows = STAGED_BATCHES * STAGED_PARTITIONS
     return [
@@ -124,7 +126,7 @@ class _Batches:
         self._next += count
 
 
-def _rows(store: LogStore, size: int, megabytes: float) -> list[Contender]:
+def _rows(store: LogStore, size: int, megabytes: float, megabytes_sent: int) -> list[Contender]:
     rows = values(size, megabytes)
     count = rows.num_rows
     piece = max(1, MB_PER_SEND * corpus.MB // size)
@@ -134,7 +136,7 @@ def _rows(store: LogStore, size: int, megabytes: float) -> list[Contender]:
         for start in range(0, count, 10 * piece):
             with producer.transaction():
                 producer.send(topic, rows.slice(start, 10 * piece))
-    times = max(1, int(MB_SENT * corpus.MB) // rows.nbytes)
+    times = max(1, megabytes_sent * corpus.MB // rows.nbytes)
     sent = pa.concat_tables([rows] * times)
     plain, transactional = store.producer(), store.producer(f"etl-{size}")
     contenders = [

@@ -37,7 +37,7 @@ class _Decode:
 
     def track_streamed(self, *_: object) -> float:
         """Bytes before compression decoded a second."""
-        return common.speed(lambda: stream(self.log, self.columns), common.PLAIN_BYTES)
+        return common.speed(lambda: stream(self.log, self.columns), common.plain_bytes())
 
     track_streamed.unit = "B/s"
 

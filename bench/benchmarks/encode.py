@@ -44,7 +44,7 @@ class _Encode:
 
     def track_streamed(self, *_: object) -> float:
         """Bytes before compression encoded a second."""
-        return common.speed(self.stream, common.PLAIN_BYTES)
+        return common.speed(self.stream, common.plain_bytes())
 
     track_streamed.unit = "B/s"
 

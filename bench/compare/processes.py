@@ -106,7 +106,7 @@ KAFKA_VERSION = ("java/pom.xml", "<kafka.version>(.*)</kafka.version>")
 JAVA_TOOLS = ("mvn", "java", "javac")
 RECORDS = {
     JAVA: Program("Kafka's Java", JAVA_TOOLS, lambda: _java("Records"), KAFKA_VERSION, warm_ups=10),
-    RUST: Program("Rust kafka-protocol", ("cargo",), _rust, ("rust/Cargo.toml", r'kafka-protocol = "=(.*)"')),
+    RUST: Program("Rust kafka-protocol", ("cargo",), _rust, ("rust/Cargo.toml", r'kafka-protocol = .*"=([^"]*)"')),
     GO: Program("Go kmsg", ("go",), _go, ("go/go.mod", r"franz-go v(\S+)")),
 }
 TOPICS = Program("Kafka's Java", JAVA_TOOLS, lambda: _java("InternalTopics"), KAFKA_VERSION, warm_ups=10)
@@ -120,7 +120,7 @@ def cpu_clock(process_id: int) -> Callable[[], float]:
 
 
 class Peers:
-    """Those that were asked for and can be had; processes end with ``close``.
+    """Those that were asked for and can be had; processes end with ``close``. ``are_warm`` when they warm up.
 
     Attributes
     ----------
@@ -132,7 +132,8 @@ class Peers:
 
     NAMES = (JAVA, RUST, GO, "kafka-python", "pyarrow")
 
-    def __init__(self, asked: Iterable[str]) -> None:
+    def __init__(self, asked: Iterable[str], *, are_warm: bool = True) -> None:
+        self._are_warm = are_warm
         self.left_out = {}
         for name in asked:
             if name in RECORDS and (why := RECORDS[name].missing()):
@@ -158,7 +159,7 @@ class Peers:
 
         What takes a moment only is done several times in a run, so that passing the word counts for nothing.
         """
-        warm_ups = min(program.warm_ups * max(1, LARGE_BYTES // size), MOST_WARM_UPS)
+        warm_ups = min(program.warm_ups * max(1, LARGE_BYTES // size), MOST_WARM_UPS) if self._are_warm else 0
         command = [*program.build(), work, str(file), str(warm_ups)]
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self._processes.append(process)
