@@ -70,7 +70,7 @@ class Writers:
         return values({key: value for _, key, value in sorted(self.committed, key=lambda row: row[0])})
 
 
-@pytest.mark.sweep(20)
+@pytest.mark.sweep(8)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_last_committed_value_of_each_key_stays(tmp_path: Path, seed: int) -> None:
     """A model of what was committed says the values; cleaning at any time, with any segments open, changes none."""

@@ -80,7 +80,7 @@ def test_cleaning(tmp_path: Path, pytestconfig: pytest.Config):
         judge(opened, place, after)
         return place
 
-    chosen_lines(pytestconfig, "clean", judged, 8)
+    chosen_lines(pytestconfig, "clean", judged, 4)
 
 
 def test_retention(tmp_path: Path, pytestconfig: pytest.Config):
@@ -102,7 +102,7 @@ def test_retention(tmp_path: Path, pytestconfig: pytest.Config):
         judge(opened, place, after)
         return place
 
-    chosen_lines(pytestconfig, "retention", judged, 8)
+    chosen_lines(pytestconfig, "retention", judged, 4)
 
 
 def test_a_topic_that_is_created(tmp_path: Path, pytestconfig: pytest.Config):
@@ -121,7 +121,7 @@ def test_a_topic_that_is_created(tmp_path: Path, pytestconfig: pytest.Config):
         judge(opened, place, after)
         return place
 
-    chosen_lines(pytestconfig, "create", judged, 8)
+    chosen_lines(pytestconfig, "create", judged, 4)
 
 
 def test_a_topic_that_is_deleted(tmp_path: Path, pytestconfig: pytest.Config):
@@ -153,7 +153,7 @@ def test_a_topic_that_is_deleted(tmp_path: Path, pytestconfig: pytest.Config):
         judge(opened, place, after)
         return place
 
-    chosen_lines(pytestconfig, "delete", judged, 8)
+    chosen_lines(pytestconfig, "delete", judged, 4)
 
 
 def test_opening_behind_a_crash(tmp_path: Path, pytestconfig: pytest.Config):
@@ -175,7 +175,7 @@ def test_opening_behind_a_crash(tmp_path: Path, pytestconfig: pytest.Config):
         judge(opened, place, expected)
         return place
 
-    chosen_lines(pytestconfig, "open", judged, 8)
+    chosen_lines(pytestconfig, "open", judged, 4)
 
 
 def interrupt(*_: object, **__: object) -> None:

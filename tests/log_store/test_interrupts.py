@@ -65,7 +65,7 @@ def test_transactions(tmp_path: Path, pytestconfig: pytest.Config, error: type[B
         opened = opener(tmp_path / str(number))
         return transactions(opened, error, work, number)
 
-    chosen_lines(pytestconfig, f"transactions {error} {work}", judged, 8)
+    chosen_lines(pytestconfig, f"transactions {error} {work}", judged, 4)
 
 
 def transactions(opened: Opened, error: type[BaseException], work: str, number: int) -> str:
@@ -134,7 +134,7 @@ def test_sends(tmp_path: Path, pytestconfig: pytest.Config, error: type[BaseExce
         opened = opener(tmp_path / str(number))
         return sends(opened, error, work, number)
 
-    chosen_lines(pytestconfig, f"sends {error} {work}", judged, 8)
+    chosen_lines(pytestconfig, f"sends {error} {work}", judged, 4)
 
 
 def sends(opened: Opened, error: type[BaseException], work: str, number: int) -> str:
@@ -184,7 +184,7 @@ def test_polls(tmp_path: Path, pytestconfig: pytest.Config, error: type[BaseExce
         opened = opener(tmp_path / str(number))
         return polls(opened, error, number)
 
-    chosen_lines(pytestconfig, f"polls {error}", judged, 8)
+    chosen_lines(pytestconfig, f"polls {error}", judged, 4)
 
 
 def polls(opened: Opened, error: type[BaseException], number: int) -> str:

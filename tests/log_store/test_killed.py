@@ -14,7 +14,7 @@ from killed_writer import MOMENTS, PARTITIONS, write
 import kraftlog
 from kraftlog import LogStore
 
-ROUNDS = int(os.environ.get("ROUNDS", "15"))
+ROUNDS = int(os.environ.get("ROUNDS", len(MOMENTS)))
 DECIDED = ("behind the decision", "between the markers", "behind the markers")
 
 

@@ -54,7 +54,7 @@ def test_at_every_step(tmp_path: Path, overwrite: bool):
     write = write_of_batch("row", 2)
     staged = stage(source, write, AFTER)
     outcomes = set()
-    for moment in range(3 * overwrite, 1000, 7):  # the two take different moments
+    for moment in range(5 * overwrite, 1000, 13):  # the two take different moments
         directory = tmp_path / f"crash-{moment}"
         shutil.copytree(source, directory)
         with crash_after(moment):
@@ -84,7 +84,7 @@ def test_steps_that_fail(tmp_path: Path, overwrite: bool):
     commit(source, first, stage(source, first, BEFORE))
     before, after = visible(source), merged(visible(source), AFTER, overwrite=overwrite)
     staged = stage(source, write, AFTER)
-    for moment in range(4 * overwrite, 1000, 9):
+    for moment in range(8 * overwrite, 1000, 17):
         directory = tmp_path / f"failed-{moment}"
         shutil.copytree(source, directory)
         with use_disk(FaultyDisk(only(moment))) as disk, suppress(OSError, StoreError, CommitUnfinishedError):
@@ -109,7 +109,7 @@ def test_nothing_of_it_is_visible_halfway(tmp_path: Path, overwrite: bool):
     before, after = visible(source), merged(visible(source), AFTER, overwrite=overwrite)
     write = write_of_batch("row", 2)
     staged = stage(source, write, AFTER)
-    for moment in range(0, 1000, 9):
+    for moment in range(8 * overwrite, 1000, 17):
         directory = tmp_path / f"crash-{moment}"
         shutil.copytree(source, directory)
         with crash_after(moment):

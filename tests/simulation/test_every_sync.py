@@ -129,7 +129,7 @@ def noticed(workload: Workload, **change: str) -> bool:
     return False
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("site", NOTICED)
 def test_without_a_sync(site: str):
     assert noticed(NAMES[NOTICED[site]](), ignored=site), f"nothing is lost without {site}"
@@ -178,7 +178,7 @@ def test_these_are_all_syncs_that_are_reached():
     sites = set()
     for make in WORKLOADS:
         simulation = Simulation(make())
-        simulation.explore(20, variants=2)
+        simulation.explore(8, variants=2)
         sites |= {site.partition(" < ")[0] for site in simulation.sites}
     assert set(NOT_NOTICED) <= sites
     assert sites - {NOT_IN_KRAFTLOG, NOT_AWAITED, *NOT_NOTICED, *RARE} == set(NOTICED)

@@ -9,7 +9,7 @@ from workloads import WORKLOADS
 MOST = 300  # schedules within which each kind comes up
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("make", WORKLOADS, ids=[make().name for make in WORKLOADS])
 def test_nothing_is_violated(make):
     simulation = Simulation(make(), seed=1)
