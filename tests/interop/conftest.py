@@ -31,7 +31,7 @@ os.environ.setdefault(
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add what says how long random logs are compared with Kafka, and which."""
     group = parser.getgroup("random logs")
-    group.addoption("--random-seconds", type=float, default=4.0, help="how long each test of random logs runs")
+    group.addoption("--random-seconds", type=float, default=2.0, help="how long each test of random logs runs")
     group.addoption("--random-seed", type=int, default=0, help="the number of the first log")
     group.addoption("--boots", type=int, default=1, help="how many clusters start from random cuts of backups")
     group.addoption("--kafka-release", help="a release whose classes run, instead of those of pom.xml")

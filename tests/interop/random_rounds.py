@@ -1,4 +1,4 @@
-"""Random cases for a time: 4 seconds each test in a run, hours with ``--random-seconds``."""
+"""Random cases for a time: 2 seconds each test in a run, hours with ``--random-seconds``."""
 
 from __future__ import annotations
 

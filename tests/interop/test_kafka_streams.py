@@ -13,7 +13,7 @@ from word_count import TOPICS, WordCount
 
 __all__ = ["pytest_generate_tests"]
 
-LINES, RUNS = 100, 3
+LINES, RUNS = 100, 2
 QUICK = {
     "log.cleaner.backoff.ms": "300",
     "group.initial.rebalance.delay.ms": "0",

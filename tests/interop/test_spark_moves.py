@@ -112,6 +112,7 @@ def _in_order(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (row["topic"], row["partition"], row["offset"]))
 
 
+@pytest.mark.sweep(len(JOBS))
 @pytest.mark.parametrize("isolation_level", ISOLATION_LEVELS)
 @pytest.mark.parametrize("job", JOBS)
 def test_batch(live: Live, spark: Any, job: str, isolation_level: str) -> None:
@@ -145,6 +146,7 @@ def test_aggregation(live: Live, spark: Any) -> None:
     assert answers[0] == answers[1]
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("isolation_level", ISOLATION_LEVELS)
 def test_stream(live: Live, spark: Any, tmp_path: Path, isolation_level: str) -> None:
     """In small batches, with a restart of the query behind each turn of the producers."""
