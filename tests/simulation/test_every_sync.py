@@ -178,7 +178,7 @@ def test_these_are_all_syncs_that_are_reached():
     sites = set()
     for make in WORKLOADS:
         simulation = Simulation(make())
-        simulation.explore(8, variants=2)
+        simulation.explore(10, variants=2)
         sites |= {site.partition(" < ")[0] for site in simulation.sites}
     assert set(NOT_NOTICED) <= sites
     assert sites - {NOT_IN_KRAFTLOG, NOT_AWAITED, *NOT_NOTICED, *RARE} == set(NOTICED)
