@@ -17,6 +17,7 @@ from test_connections import Client
 import kraftlog
 from accounts import ACCOUNTS, ORDERS, history
 from command_line import run_command
+from kraftlog._native.scanner import RECORD_BATCH_OVERHEAD
 from kraftlog.log_store.group_offsets import OffsetAndMetadata, offset_records
 from kraftlog.metadata_log.files import MetadataLog
 from kraftlog.protocol.error_code import ErrorCode
@@ -290,3 +291,26 @@ def test_a_moment_before_the_metadata_log_serves_all_topics(tmp_path: Path):
         assert {"early", "late"} <= server.topics.keys()
         assert any("metadata of that moment is unknown" in note for note in server.notes)
         assert READERS["librdkafka"](server.bootstrap_servers, "read_uncommitted", [("early", 0), ("late", 0)]) == []
+
+
+def test_a_topic_whose_id_is_lost_is_known_by_its_name(tmp_path: Path):
+    """As where ``partition.metadata`` is missing."""
+    between, _, _ = two_topics(tmp_path)
+    for path in tmp_path.glob("early-*/partition.metadata"):
+        path.unlink()
+    with LogServer(tmp_path, as_of=f"{between}ms") as server:
+        assert server.topics["early"] == 2
+        rows = READERS["librdkafka"](server.bootstrap_servers, "read_committed", [("early", 0), ("early", 1)])
+        assert [row.value for row in rows] == [digest(b"one")] * 2
+
+
+def test_a_damaged_metadata_log_serves_all_topics_and_says_so(tmp_path: Path):
+    between, _, _ = two_topics(tmp_path)
+    (path,) = (tmp_path / f"{CLUSTER_METADATA}-0").glob("*.log")
+    data = bytearray(path.read_bytes())
+    data[RECORD_BATCH_OVERHEAD + 3] ^= 1  # in the records of the first batch
+    path.write_bytes(data)
+    with LogServer(tmp_path, as_of=f"{between}ms") as server:
+        assert {"early", "late"} <= server.topics.keys()
+        (note,) = [note for note in server.notes if "metadata of that moment is unknown" in note]
+        assert "offsets 0 to 0 are missing" in note
