@@ -20,7 +20,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from broker_client import BrokerClient, batch, check, values_of
+from broker_client import PRODUCE, BrokerClient, batch, check, values_of
 from test_connections import Client
 
 from certificates import certificates
@@ -129,6 +129,19 @@ def test_a_new_segment_is_begun_in_a_thread(broker: Broker, switches: list[Any],
             assert client.produce(batch("x" * 1500), acks=1)["base_offset"] == number
         assert len(switches) == 1
         assert partition.last_base_offset == 6
+
+
+def test_a_batch_that_is_put_off_is_the_same_in_the_thread(broker: Broker):
+    """Its offset is written into the memory of a large request."""
+    broker.store.create_topic("larger", 3, configs={"internal.segment.bytes": 1 << 16})
+    with BrokerClient(broker) as client:
+        for number in range(4):
+            data = [{"index": index, "records": batch("x" * 15_000)} for index in range(3)]
+            values = {"acks": 1, "timeout_ms": 1000, "topic_data": [{"name": "larger", "partition_data": data}]}
+            (answered,) = client.ask(PRODUCE, 11, values)["responses"]
+            found = [(one["error_code"], one["base_offset"]) for one in answered["partition_responses"]]
+            assert found == [(0, number)] * 3
+    assert broker.store.parts.partition_of(("larger", 2)).last_base_offset == 2
 
 
 def test_a_log_file_that_rests_is_closed_in_a_thread(broker: Broker, switches: list[Any]):

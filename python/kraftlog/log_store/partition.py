@@ -240,12 +240,13 @@ class Partition:
         StorageError
             When the log can no longer be written.
         """
-        return self._append_of(
-            batch.stamp,
-            batch.records_count,
-            lambda: batch.placed(self._log.next_offset, self.leader_epoch),
-            timestamp_ms,
-        )
+
+        def placed() -> Buffer:
+            if self._log.waits_to_append(batch.data.nbytes, self.leader_epoch):
+                about_to_wait()  # before the memory of the request is changed, which is then checked again
+            return batch.placed(self._log.next_offset, self.leader_epoch)
+
+        return self._append_of(batch.stamp, batch.records_count, placed, timestamp_ms)
 
     def _append_of(self, stamp: Stamp, records_count: int, batches: Callable[[], Buffer], timestamp_ms: int) -> int:
         """Append batches of a producer, unless they are already in the log; return their first offset."""
@@ -259,8 +260,6 @@ class Partition:
                 return duplicate.base_offset
             base_offset = self._log.next_offset
             data = batches()
-            if self._log.waits_to_append(memoryview(data).nbytes, self.leader_epoch):
-                about_to_wait()
             self._begin_step()
             self._append(data)
             self.producers.add(stamp, base_offset, self._log.next_offset - 1, timestamp_ms)
