@@ -153,7 +153,7 @@ def test_an_audit_while_files_are_replaced_and_deleted_is_silent(
     with use_disk(still):
         assert audited(before) == (set(), [])
     assert still.count > 100
-    for at in sampled(range(still.count), 12):
+    for at in sampled(range(still.count), 5):
         home = Path(shutil.copytree(before, tmp_path / f"{at}"))
         with use_disk(LiveDisk(at, partial(change, home))):
             assert audited(home) == (set(), []), at
@@ -248,7 +248,7 @@ def test_a_comparison_while_files_are_replaced_and_deleted_is_silent(
     still = LiveDisk(NEVER, lambda: None)
     with use_disk(still):
         assert compared(first, sides) == (set(), [])
-    for at in sampled(range(still.count), 4):
+    for at in sampled(range(still.count), 2):
         home = Path(shutil.copytree(first, tmp_path / f"{at}"))
         with use_disk(LiveDisk(at, partial(change, home))):
             assert compared(home, sides) == (set(), []), at

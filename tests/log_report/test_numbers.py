@@ -56,7 +56,7 @@ def number(value: int | None) -> str:
     return "-" if value is None else f"{value:,}"
 
 
-@pytest.mark.sweep(50)
+@pytest.mark.sweep(20)
 @pytest.mark.parametrize("path", LOGS, ids=str)
 def test_partitions(path: Path):
     log, page = opened(path)
@@ -101,7 +101,7 @@ def stamp(moment: Any) -> str:
     return "-" if moment is None else minute(int(moment.timestamp() * 1000))
 
 
-@pytest.mark.sweep(50)
+@pytest.mark.sweep(20)
 @pytest.mark.parametrize("path", LOGS, ids=str)
 def test_errors(path: Path):
     log, page = opened(path)
@@ -128,7 +128,7 @@ def test_errors(path: Path):
     assert sum(one.torn_bytes for one in made.facts.partitions) == (torn if notes else 0)
 
 
-@pytest.mark.sweep(50)
+@pytest.mark.sweep(20)
 @pytest.mark.parametrize("path", LOGS, ids=str)
 def test_transactions(path: Path):
     log, page = opened(path)
