@@ -41,6 +41,7 @@ checks = "address,alignment,shift,bounds,signed-integer-overflow"
 sanitized = [
     "-O0",
     "-g1",
+    "-DKR_NOT_INLINED",
     f"-fsanitize={checks}",
     "-fno-sanitize-recover=alignment,shift,bounds,signed-integer-overflow",
 ]
