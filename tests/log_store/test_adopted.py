@@ -12,6 +12,7 @@ import kraftlog
 from golden_files import GOLDEN
 from kraftlog import LogStore
 from kraftlog.log_store.directory import existing_topics
+from standing_clock import StandingClock
 
 
 def test_the_partitions_of_a_broker(tmp_path: Path):
@@ -19,10 +20,10 @@ def test_the_partitions_of_a_broker(tmp_path: Path):
     shutil.copytree(GOLDEN / "transactions" / "log", logs)
     last = max(kraftlog.open(logs).partition_transactions()["producer_id"].to_pylist())
     epochs = kraftlog.open(logs, topics=["orders"]).batches(["partition_leader_epoch"])["partition_leader_epoch"]
-    before = {
-        row["transactional_id"]: (row["producer_id"], row["producer_epoch"])
-        for row in kraftlog.open(logs).transactional_ids().to_pylist()
-    }
+    transactions = kraftlog.open(logs).transactional_ids().to_pylist()
+    before = {row["transactional_id"]: (row["producer_id"], row["producer_epoch"]) for row in transactions}
+    clock = StandingClock()  # of the day of the log: after a week without transactions the ids expire
+    clock.now = int(max(row["last_update_timestamp"] for row in transactions).timestamp() * 1000) + 60_000
     offsets = {
         (row["group"], row["topic"], row["partition"]): row["offset"]
         for row in kraftlog.open(logs).offsets().to_pylist()
@@ -31,7 +32,7 @@ def test_the_partitions_of_a_broker(tmp_path: Path):
     assert existing_topics(logs) == {"orders": 3}
     with pytest.raises(ValueError, match=r"is there, but no meta\.properties"):
         LogStore(logs)
-    with LogStore(logs, adopts_partitions=True) as store:
+    with LogStore(logs, adopts_partitions=True, clock=clock) as store:
         assert {name: topic.partitions for name, topic in store.topics.items()} == {"orders": 3}
         assert min(store.topics["orders"].leader_epochs) >= max(epochs.to_pylist()) - 1
         states = {each.transactional_id: each for each in store.transactional_ids()}
