@@ -246,7 +246,7 @@ def test_offsets_in_a_file(tmp_path: Path):
 def test_a_file_that_cannot_be_written_fails_the_commit(
     step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    """The log of the server names the user's file, of which the offsets before stay."""
+    """The log of the server names the user's file, and the offsets before stay in it."""
     path = tmp_path / "offsets.json"
 
     def no_space(*arguments: Any) -> Any:

@@ -338,11 +338,33 @@ def test_what_a_reader_asks_next_is_checked_in_a_thread(large: Broker, monkeypat
         assert name.startswith("kraftlog-io")
         assert offset == 1
         fetches[0]["fetch_offset"] = 1
-        monkeypatch.setattr(SegmentBatches, "_batches_of", None)  # nothing is read any more
+        monkeypatch.setattr(SegmentBatches, "_batches_of", None)  # nothing is read now
         (answered,) = client.ask(FETCH, 12, values | {"topics": [{"topic": "orders", "partitions": fetches}]})[
             "responses"
         ]
         assert stored(large).endswith(bytes(answered["partitions"][0]["records"]))
+
+
+@pytest.mark.usefixtures("switches")
+def test_one_check_ahead_is_under_way_at_a_time(large: Broker, monkeypatch: pytest.MonkeyPatch):
+    release, begun = threading.Event(), queue.Queue[int]()
+
+    def held(_: SegmentBatches, asked: Asked) -> None:
+        begun.put(asked.offset)
+        assert release.wait(LIMIT)
+
+    monkeypatch.setattr(SegmentBatches, "_check", held)
+    fetches = [{"partition": number, "fetch_offset": 0, "partition_max_bytes": 950_000} for number in (0, 1)]
+    values = {"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1 << 30, "session_epoch": -1}
+    values |= {"topics": [{"topic": "orders", "partitions": fetches}]}
+    with BrokerClient(large) as client:
+        for _ in range(5):
+            client.ask(FETCH, 12, values)
+        assert begun.get(timeout=LIMIT) == 1
+        assert begun.empty()
+        release.set()
+        while begun.empty():
+            client.ask(FETCH, 12, values)
 
 
 @pytest.mark.usefixtures("switches")

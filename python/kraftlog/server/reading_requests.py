@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import groupby
 from typing import Any
@@ -46,6 +46,7 @@ class ReadingRequests:
         self._options = options
         self._unread = unread
         self._sessions = FetchSessions()
+        self._checking: asyncio.Future[None] | None = None
 
     @property
     def handlers(self) -> Mapping[int, Handler]:
@@ -135,8 +136,7 @@ class ReadingRequests:
             return fields
         found = partition.fetch(one.fetch_offset, min(one.max_bytes, left), isolation_level)
         if found.check_next is not None:  # while the client reads what it gets now
-            loop = asyncio.get_running_loop()
-            loop.call_soon(loop.run_in_executor, None, found.check_next)
+            asyncio.get_running_loop().call_soon(self._check_ahead, found.check_next)
         aborted = found.aborted
         return fields | {
             "records": found.records,
@@ -144,6 +144,11 @@ class ReadingRequests:
             if aborted is None
             else [{"producer_id": each.producer_id, "first_offset": each.first_offset} for each in aborted],
         }
+
+    def _check_ahead(self, check: Callable[[], None]) -> None:
+        """Check in a thread, one at a time: appends and syncs of many clients must not wait behind checks."""
+        if self._checking is None or self._checking.done():
+            self._checking = asyncio.get_running_loop().run_in_executor(None, check)
 
     async def _offset_for_leader_epoch(self, request: Request) -> Mapping[str, Any]:
         return {"topics": await asyncio.to_thread(self._epoch_ends, request.values)}
