@@ -42,6 +42,7 @@ def test_clients_with_each_mechanism(java: Jvm, tmp_path: Path):
     tls = Tls(files.server, files.server_key, files.authority)
     with kraftlog.Broker(tmp_path / "logs", tls=tls, users=Users(PASSWORDS)) as broker:
         broker.store.create_topic("orders")
+        broker.faults.delay("Produce", 1)  # each producer waits for the answer before it ends, and keeps their order
         where = ["--bootstrap-server", broker.bootstrap_servers, "--topic", "orders"]
         users = [(mechanism, name) for mechanism in MECHANISMS for name in PASSWORDS]
         runs = []

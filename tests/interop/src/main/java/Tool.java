@@ -14,11 +14,14 @@ import org.apache.kafka.common.utils.Exit;
 /**
  * Runs Kafka's command line tools one after another in one process: for each line {"tool", "arguments", "input"} it runs
  * the class with this standard input, and prints what it printed, in hex, and how it ended: {"output", "errors", "code"}.
+ * A tool's shutdown hooks run at its end, as those of a JVM: the console producer sends the rest of its records in one.
  */
 public final class Tool {
     private static final int DIED = 1; // as a JVM whose main throws
 
     private static final class Ended extends RuntimeException {}
+
+    private static final List<Runnable> hooks = new ArrayList<>();
 
     private static Integer firstCode; // a tool may catch what ends it, and end again
 
@@ -27,6 +30,7 @@ public final class Tool {
             firstCode = firstCode == null ? code : firstCode;
             throw new Ended();
         });
+        Exit.setShutdownHookAdder((name, hook) -> hooks.add(hook));
         PrintStream lines = System.out;
         for (JsonNode line : Json.standardInput()) {
             Method tool = Class.forName(line.get("tool").textValue()).getMethod("main", String[].class);
@@ -54,6 +58,8 @@ public final class Tool {
                 System.err.println("Exception: " + end.getCause());
             }
         } finally {
+            hooks.forEach(Runnable::run);
+            hooks.clear();
             System.out.flush();
             System.err.flush();
             System.setErr(errorsBefore);
