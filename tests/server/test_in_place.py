@@ -27,6 +27,7 @@ from certificates import certificates
 from kraftlog.disk.file_bytes import FileBytes
 from kraftlog.disk.local_file import LocalFile
 from kraftlog.disk.waiting import WouldWait, must_not_wait
+from kraftlog.protocol.error_code import ErrorCode
 from kraftlog.server import in_place
 from kraftlog.server.broker import Broker
 from kraftlog.server.connection import Connection
@@ -41,6 +42,7 @@ from kraftlog.tables.redaction import Redaction
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 FETCH = 1
+COMPRESSIONS = ["gzip", "snappy", "lz4", "zstd"]
 LIMIT = 30.0
 MIB = 1 << 20
 
@@ -102,21 +104,39 @@ def test_small_batches_are_appended_in_place_unless_the_disk_is_waited_for(broke
 
 
 @pytest.mark.parametrize(
-    "records",
+    ("records", "error_code"),
     [
-        batch("x" * (1 << 16)),
-        *(batch("x", compression=name) for name in ("gzip", "snappy", "lz4", "zstd")),
-        batch("x", producer_id=0, producer_epoch=0, base_sequence=0, is_transactional=True),
+        (batch("x" * (1 << 16)), ErrorCode.NONE),
+        *((batch("x" * (1 << 16), compression=name), ErrorCode.NONE) for name in COMPRESSIONS),
+        (
+            batch("x", producer_id=0, producer_epoch=0, base_sequence=0, is_transactional=True),
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        ),
     ],
-    ids=["large", "gzip", "snappy", "lz4", "zstd", "transactional"],
+    ids=["large", *COMPRESSIONS, "transactional"],
 )
-def test_a_batch_that_takes_long_goes_to_a_thread(broker: Broker, records: bytes, switches: list[Any]):
+def test_a_batch_that_takes_long_goes_to_a_thread(
+    broker: Broker, records: bytes, error_code: ErrorCode, switches: list[Any]
+):
     broker.store.create_topic("large-segments")
     with BrokerClient(broker) as client:
         client.produce(batch("first"), "large-segments", acks=1)
         switches.clear()
-        client.produce(records, "large-segments", acks=1)
+        assert client.produce(records, "large-segments", acks=1)["error_code"] == error_code
         assert len(switches) == 1
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_a_small_batch_is_decompressed_in_place(broker: Broker, compression: str, switches: list[Any]):
+    records = batch("x" * 1000, "y", compression=compression)
+    wrong = bytearray(records)
+    wrong[-1] ^= 1
+    with BrokerClient(broker) as client:
+        client.produce(batch("first"), acks=1)
+        switches.clear()
+        assert client.produce(records, acks=1)["error_code"] == 0
+        assert client.produce(bytes(wrong), acks=1)["error_code"] == ErrorCode.CORRUPT_MESSAGE
+        assert not switches
 
 
 def test_a_new_segment_is_begun_in_a_thread(broker: Broker, switches: list[Any], monkeypatch: pytest.MonkeyPatch):

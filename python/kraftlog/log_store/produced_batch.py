@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kraftlog._native.scanner import TRANSACTIONAL_BIT, header_at
 from kraftlog.codec import produce_checks
-from kraftlog.codec.options import NO_BOUND
+from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.errors import KAFKA_ERRORS
 from kraftlog.log_store.errors import StoreError
 from kraftlog.log_store.producer_entries import Stamp
@@ -54,7 +54,13 @@ class ProducedBatch:
     records_count: int
 
     @classmethod
-    def checked(cls, data: Buffer, topic: Topic, now_ms: int) -> ProducedBatch:
+    def checked(
+        cls,
+        data: Buffer,
+        topic: Topic,
+        now_ms: int,
+        max_decompressed_bytes: int = ReadOptions.max_decompressed_bytes,
+    ) -> ProducedBatch:
         """Return the only batch of a buffer.
 
         Parameters
@@ -64,6 +70,8 @@ class ProducedBatch:
         topic : Topic
         now_ms : int
             The time of the broker.
+        max_decompressed_bytes : int
+            Limit of the records when they are decompressed.
 
         Raises
         ------
@@ -77,6 +85,7 @@ class ProducedBatch:
             timestamp_before_max_ms=NO_BOUND,
             timestamp_after_max_ms=produce_checks.DEFAULT_TIMESTAMP_AFTER_MAX_MS,
             now_ms=now_ms,
+            max_decompressed_bytes=max_decompressed_bytes,
         )
         verdicts = produce_checks.verdicts(data, checks)
         if not verdicts:

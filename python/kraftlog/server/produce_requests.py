@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from kraftlog._native.scanner import COMPRESSION_MASK, TRANSACTIONAL_BIT
-from kraftlog.disk.waiting import about_to_wait
+from kraftlog._native.scanner import TRANSACTIONAL_BIT
+from kraftlog.disk.waiting import about_to_wait, must_not_wait
 from kraftlog.log_store.errors import InvalidProducerEpochError, ProducerFencedError, UnknownTopicOrPartitionError
 from kraftlog.log_store.produced_batch import InvalidBatchError, ProducedBatch
 from kraftlog.log_store.store import LogStore
-from kraftlog.log_store.topics import check_not_internal
+from kraftlog.log_store.topics import Topic, check_not_internal
 from kraftlog.protocol.error_code import ErrorCode
 from kraftlog.protocol.request import Request
 from kraftlog.server.client_transactions import WITH_EPOCH_BUMP, ClientProducer, ClientTransactions
@@ -26,7 +26,7 @@ _ACKS = (-1, 0, 1)
 _WAITS_FOR_DISK = -1
 _ADDS_PARTITIONS = 12  # since this version the request itself takes partitions into the transaction (KIP-890)
 _NO_OFFSET = -1
-_MOST_QUICK = 1 << 16  # bytes: a switch to another thread takes as long
+_MOST_QUICK = 1 << 16  # bytes, also when decompressed: a switch to another thread takes as long
 _ATTRIBUTES_AT = 22  # their low byte
 
 
@@ -103,7 +103,7 @@ class ProduceRequests:
             raise UnknownTopicOrPartitionError(f"topic {name!r}: the store has no such topic")
         parts, key = self._store.parts, (topic.name, number)
         partition, now = parts.partition_of(key), parts.clock()
-        batch = ProducedBatch.checked(records or b"", parts.topic_of(topic.name), now)
+        batch = _checked(records or b"", parts.topic_of(topic.name), now)
         if batch.stamp.is_transactional:
             transactional_id = request.values["transactional_id"]
             if not transactional_id:
@@ -122,8 +122,20 @@ class ProduceRequests:
         return {"base_offset": base_offset, "log_start_offset": partition.log_start_offset}
 
 
+def _checked(records: Buffer, topic: Topic, now_ms: int) -> ProducedBatch:
+    """Check a batch; a thread that must not wait leaves one that becomes large when it is decompressed to another."""
+    if not must_not_wait():
+        return ProducedBatch.checked(records, topic, now_ms)
+    try:
+        return ProducedBatch.checked(records, topic, now_ms, _MOST_QUICK)
+    except InvalidBatchError as error:
+        if error.kafka_code == ErrorCode.MESSAGE_TOO_LARGE:
+            about_to_wait()
+        raise
+
+
 def _is_quick(records: Buffer) -> bool:
-    """Whether a batch takes less than a millisecond: it is small, and neither compressed nor in a transaction."""
+    """Whether a batch takes less than a millisecond: it is small, and not in a transaction."""
     view = memoryview(records)
     attributes = view[_ATTRIBUTES_AT] if len(view) > _ATTRIBUTES_AT else 0
-    return len(view) <= _MOST_QUICK and not attributes & (COMPRESSION_MASK | TRANSACTIONAL_BIT)
+    return len(view) <= _MOST_QUICK and not attributes & TRANSACTIONAL_BIT
