@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import kraftlog
+from kraftlog.cli.interrupts import lost_interrupts_repeated
 from kraftlog.cli.tasks import MODULES, OTHER_NAMES, RARE, TASKS, WITHOUT_ARROW
 from kraftlog.tables.all_tables import TABLES
 
@@ -148,7 +149,8 @@ def in_shell(message: str) -> str:
 def main() -> None:
     """Run the command line."""
     try:
-        commands(prog_name=PROGRAM, standalone_mode=False)
+        with lost_interrupts_repeated():
+            commands(prog_name=PROGRAM, standalone_mode=False)
     except click.exceptions.Exit as done:
         sys.exit(done.exit_code)
     except click.ClickException as error:
