@@ -28,6 +28,7 @@ from kraftlog.log_store.partition import BatchOptions, Partition
 from kraftlog.log_store.producer_entries import Stamp
 from kraftlog.log_store.transaction_coordinator import EXPIRATION_MS, TransactionCoordinator
 from kraftlog.log_store.transaction_state import COMPLETE_COMMIT, LAST_EPOCH
+from kraftlog.server.client_transactions import ClientProducer
 from standing_clock import StandingClock
 
 Opened = Callable[..., LogStore]
@@ -600,3 +601,50 @@ def test_the_topics_that_are_there_say_how_many_partitions_coordinators_have(tmp
     internal = ("__transaction_state", "__consumer_offsets")
     folders = {path.name for path in (tmp_path / "log").iterdir() if path.name.startswith(internal)}
     assert folders == {f"{topic}-{number}" for topic in internal for number in (0, 1)}
+
+
+def test_partitions_that_a_transaction_includes(opened: Opened, without_waiting: FaultyDisk):
+    """They are included when the record that says so is on disk, and for the producer whose transaction it is."""
+    one, both = frozenset([("orders", 0)]), frozenset([("orders", 0), ("orders", 1)])
+    with opened(transaction_log_partitions=1, continues_transactions=True) as store:
+        store.create_topic("orders", 2)
+        coordinator = store._parts.transactions
+        begun = coordinator.init_producer_id("t", 60_000)
+        producer = ClientProducer("t", begun.producer_id, begun.producer_epoch)
+        assert not coordinator.includes(ClientProducer("unknown", 0, 0), frozenset())
+        assert not coordinator.includes(producer, frozenset())
+        coordinator.add_partitions(producer, one)
+        assert coordinator.includes(producer, one)
+        assert not coordinator.includes(producer, both)
+        assert not coordinator.includes(replace(producer, producer_epoch=producer.producer_epoch + 1), one)
+        assert not coordinator.includes(replace(producer, producer_id=producer.producer_id + 1), one)
+        coordinator.end(producer, is_commit=True)
+        assert not coordinator.includes(producer, one)
+
+
+@pytest.mark.parametrize("step", ["append", "sync"])
+def test_partitions_whose_record_is_not_on_disk(opened: Opened, monkeypatch: pytest.MonkeyPatch, step: str):
+    partitions, failed, seen = frozenset([("orders", 0)]), [], []
+    with opened(transaction_log_partitions=1, continues_transactions=True) as store:
+        store.create_topic("orders")
+        coordinator = store._parts.transactions
+        begun = coordinator.init_producer_id("t", 60_000)
+        producer = ClientProducer("t", begun.producer_id, begun.producer_epoch)
+        name = {"append": "append_records", "sync": "sync"}[step]
+        real = getattr(Partition, name)
+
+        def looks_first(partition: Partition, *arguments: object) -> object:
+            if not failed:
+                failed.append(step)
+                raise KeyboardInterrupt
+            seen.append(coordinator.includes(producer, partitions))
+            return real(partition, *arguments)
+
+        monkeypatch.setattr(Partition, name, looks_first)
+        with pytest.raises(KeyboardInterrupt):
+            coordinator.add_partitions(producer, partitions)
+        assert not coordinator.includes(producer, partitions)
+        coordinator.add_partitions(producer, partitions)
+        store.flush()
+        assert seen[0] is False
+        assert coordinator.includes(producer, partitions)

@@ -20,7 +20,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from broker_client import PRODUCE, BrokerClient, batch, check, values_of
+from broker_client import END, PRODUCE, BrokerClient, batch, check, values_of
 from test_connections import Client
 
 from certificates import certificates
@@ -104,25 +104,16 @@ def test_small_batches_are_appended_in_place_unless_the_disk_is_waited_for(broke
 
 
 @pytest.mark.parametrize(
-    ("records", "error_code"),
-    [
-        (batch("x" * (1 << 16)), ErrorCode.NONE),
-        *((batch("x" * (1 << 16), compression=name), ErrorCode.NONE) for name in COMPRESSIONS),
-        (
-            batch("x", producer_id=0, producer_epoch=0, base_sequence=0, is_transactional=True),
-            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-        ),
-    ],
-    ids=["large", *COMPRESSIONS, "transactional"],
+    "records",
+    [batch("x" * (1 << 16)), *(batch("x" * (1 << 16), compression=name) for name in COMPRESSIONS)],
+    ids=["large", *COMPRESSIONS],
 )
-def test_a_batch_that_takes_long_goes_to_a_thread(
-    broker: Broker, records: bytes, error_code: ErrorCode, switches: list[Any]
-):
+def test_a_batch_that_takes_long_goes_to_a_thread(broker: Broker, records: bytes, switches: list[Any]):
     broker.store.create_topic("large-segments")
     with BrokerClient(broker) as client:
         client.produce(batch("first"), "large-segments", acks=1)
         switches.clear()
-        assert client.produce(records, "large-segments", acks=1)["error_code"] == error_code
+        assert client.produce(records, "large-segments", acks=1)["error_code"] == 0
         assert len(switches) == 1
 
 
@@ -137,6 +128,24 @@ def test_a_small_batch_is_decompressed_in_place(broker: Broker, compression: str
         assert client.produce(records, acks=1)["error_code"] == 0
         assert client.produce(bytes(wrong), acks=1)["error_code"] == ErrorCode.CORRUPT_MESSAGE
         assert not switches
+
+
+def test_a_transaction_goes_to_a_thread_when_it_begins(broker: Broker, switches: list[Any]):
+    with BrokerClient(broker) as client:
+        begun = client.init("t")
+        stamp = {name: begun[name] for name in ("producer_id", "producer_epoch")}
+        client.produce(batch("first"), acks=1)
+        of_transaction: dict[str, Any] = {"acks": 1, "version": 12, "transactional_id": "t"}
+        for number in range(4):
+            records = batch(f"{number}", base_sequence=number, is_transactional=True, **stamp)
+            switches.clear()
+            assert client.produce(records, **of_transaction)["error_code"] == 0
+            assert len(switches) == (number == 0)
+        fields = {"transactional_id": "t", "committed": True}
+        assert client.ask(END, 5, stamp | fields)["error_code"] == 0
+        late = batch("late", base_sequence=4, is_transactional=True, **stamp)
+        assert client.produce(late, **of_transaction)["error_code"] == ErrorCode.INVALID_PRODUCER_EPOCH
+        assert values_of(client.fetch(0, isolation_level=1)["records"]) == ["first", "0", "1", "2", "3"]
 
 
 def test_a_new_segment_is_begun_in_a_thread(broker: Broker, switches: list[Any], monkeypatch: pytest.MonkeyPatch):

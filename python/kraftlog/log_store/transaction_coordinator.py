@@ -138,6 +138,23 @@ class TransactionCoordinator:
         entry = self._ids.get(transactional_id)
         return entry.state if entry is not None else None
 
+    def includes(self, producer: TransactionalProducer, partitions: frozenset[TopicPartition]) -> bool:
+        """Return whether partitions are in the open transaction of a producer, and the record that says so is on disk.
+
+        It takes no lock: as after ``add_partitions``, the transaction may end before the caller writes to them.
+        """
+        state = self.state(producer.transactional_id)
+        is_known = (
+            state is not None
+            and state.is_ongoing
+            and (state.producer_id, state.producer_epoch) == (producer.producer_id, producer.producer_epoch)
+            and partitions <= state.partitions
+        )
+        if not is_known or not self._id(producer.transactional_id).is_written:  # asked later: the state moves first
+            return False
+        log = self._log_of(producer.transactional_id)
+        return log.is_synced or not log.waits_for_disk
+
     def states(self) -> list[TransactionState]:
         """Return the states of all ids, by id."""
         states = [each.state for _, each in sorted(self._ids.items())]

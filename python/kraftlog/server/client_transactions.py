@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from kraftlog.disk.waiting import about_to_wait, must_not_wait
 from kraftlog.log_store.errors import InvalidProducerIdMappingError, InvalidTransactionError, ProducerFencedError
 from kraftlog.log_store.store import LogStore
 from kraftlog.log_store.transaction_state import TopicPartition
@@ -41,12 +42,19 @@ class ClientTransactions:
     def add(self, producer: ClientProducer, partitions: Iterable[TopicPartition], transaction_version: int) -> None:
         """Take partitions into the transaction of a producer; begin it if it has none.
 
+        A thread that must not wait only finds them in it, as they are from the second batch on.
+
         Raises
         ------
         StoreError
             When another producer has the id, or the transaction is about to end.
         """
-        self._coordinator.add_partitions(producer, frozenset(partitions), transaction_version)
+        added = frozenset(partitions)
+        if must_not_wait():
+            if not self._coordinator.includes(producer, added):
+                about_to_wait()
+            return
+        self._coordinator.add_partitions(producer, added, transaction_version)
 
     def check(self, producer: ClientProducer, partition: TopicPartition) -> None:
         """Check that a partition is in the open transaction of a producer, which older clients add it to first.

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from kraftlog._native.scanner import TRANSACTIONAL_BIT
 from kraftlog.disk.waiting import about_to_wait, must_not_wait
 from kraftlog.log_store.errors import InvalidProducerEpochError, ProducerFencedError, UnknownTopicOrPartitionError
 from kraftlog.log_store.produced_batch import InvalidBatchError, ProducedBatch
@@ -27,7 +26,6 @@ _WAITS_FOR_DISK = -1
 _ADDS_PARTITIONS = 12  # since this version the request itself takes partitions into the transaction (KIP-890)
 _NO_OFFSET = -1
 _MOST_QUICK = 1 << 16  # bytes, also when decompressed: a switch to another thread takes as long
-_ATTRIBUTES_AT = 22  # their low byte
 
 
 class UnacknowledgedError(ConnectionEndedError):
@@ -96,7 +94,7 @@ class ProduceRequests:
     def _written(
         self, request: Request, topic: ReadableTopic | None, name: str, number: int, records: memoryview | None
     ) -> dict[str, Any]:
-        if not _is_quick(records or b""):
+        if len(records or b"") > _MOST_QUICK:
             about_to_wait()
         check_not_internal(name if topic is None else topic.name)
         if topic is None:
@@ -132,10 +130,3 @@ def _checked(records: Buffer, topic: Topic, now_ms: int) -> ProducedBatch:
         if error.kafka_code == ErrorCode.MESSAGE_TOO_LARGE:
             about_to_wait()
         raise
-
-
-def _is_quick(records: Buffer) -> bool:
-    """Whether a batch takes less than a millisecond: it is small, and not in a transaction."""
-    view = memoryview(records)
-    attributes = view[_ATTRIBUTES_AT] if len(view) > _ATTRIBUTES_AT else 0
-    return len(view) <= _MOST_QUICK and not attributes & TRANSACTIONAL_BIT
