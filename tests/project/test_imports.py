@@ -103,7 +103,10 @@ def test_version_and_help_import_no_command():
         found = imported(command(*arguments))
         assert "click" in found
         assert not heavy & found
-        assert {name for name in found if name.startswith("kraftlog.cli.")} == {"kraftlog.cli.tasks"}
+        assert {name for name in found if name.startswith("kraftlog.cli.")} == {
+            "kraftlog.cli.tasks",
+            "kraftlog.cli.interrupts",
+        }
         listed = {f"kraftlog.tables.{name}" for name in ("all_tables", "options", "table")}
         assert {name for name in found if name.startswith("kraftlog.tables.")} == listed
 
