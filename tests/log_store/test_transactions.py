@@ -603,7 +603,7 @@ def test_the_topics_that_are_there_say_how_many_partitions_coordinators_have(tmp
     assert folders == {f"{topic}-{number}" for topic in internal for number in (0, 1)}
 
 
-def test_partitions_that_a_transaction_includes(opened: Opened, without_waiting: FaultyDisk):
+def test_partitions_that_a_transaction_includes(opened: Opened):
     """They are included when the record that says so is on disk, and for the producer whose transaction it is."""
     one, both = frozenset([("orders", 0)]), frozenset([("orders", 0), ("orders", 1)])
     with opened(transaction_log_partitions=1, continues_transactions=True) as store:
@@ -624,7 +624,7 @@ def test_partitions_that_a_transaction_includes(opened: Opened, without_waiting:
 
 @pytest.mark.parametrize("step", ["append", "sync"])
 def test_partitions_whose_record_is_not_on_disk(opened: Opened, monkeypatch: pytest.MonkeyPatch, step: str):
-    partitions, failed, seen = frozenset([("orders", 0)]), [], []
+    partitions, failed, seen = frozenset([("orders", 0)]), list[str](), list[bool]()
     with opened(transaction_log_partitions=1, continues_transactions=True) as store:
         store.create_topic("orders")
         coordinator = store._parts.transactions
