@@ -30,6 +30,9 @@ TOPICS = {ORDERS: PARTITIONS, AMOUNTS: 2}
 CONFIGS = {"internal.segment.bytes": str(16 << 10)}
 CALL, LIMIT = 8.0, 120.0
 TIMEOUT_MS = 6000
+# A consumer of librdkafka whose first request for its topic is lost does not join its group before the next refresh of
+# all topics, by default after 5 minutes.
+REFRESH_MS = 1000
 SENT = 30  # orders at once
 OPEN = "open"  # a transactional id whose transaction nobody ends
 _QUIET = {"log_level": 0, "socket.timeout.ms": 3000, "reconnect.backoff.max.ms": 200}
@@ -258,6 +261,7 @@ class OrderWorkers:
                     "auto.offset.reset": "earliest",
                     "enable.auto.commit": False,
                     "session.timeout.ms": TIMEOUT_MS,
+                    "topic.metadata.refresh.interval.ms": REFRESH_MS,
                     **_QUIET,
                 }
             )
