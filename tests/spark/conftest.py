@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+import spark_daemon
 from kraftlog.spark import register
 from kraftlog.spark.session import local_session
 from spark_processes import standalone_cluster
@@ -24,6 +25,8 @@ def no_warnings_of_spark() -> Iterator[None]:
 
 
 QUICK_TO_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # jobs are short
+TESTS = str(Path(spark_daemon.__file__).parent)
+DAEMON = {"spark.python.daemon.module": spark_daemon.__name__, "spark.executorEnv.PYTHONPATH": TESTS}
 
 
 class Sessions:
@@ -39,7 +42,10 @@ class Sessions:
         if self._session is None or self._master != master:
             self.stop()
             os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_TO_START)
-            self._session = local_session(master, spark_sql_warehouse_dir=str(self._warehouse), **settings)
+            settings |= DAEMON | {"spark_sql_warehouse_dir": str(self._warehouse)}
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setenv("PYTHONPATH", TESTS, prepend=os.pathsep)  # of what is not in an executor of a cluster
+                self._session = local_session(master, **settings)
             self._master = master
         return self._session
 
