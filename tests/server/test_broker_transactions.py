@@ -14,6 +14,7 @@ import pytest
 from broker_client import ADD_OFFSETS, ADD_PARTITIONS, COMMIT_OFFSETS, END, INIT, BrokerClient, batch, check, values_of
 from clients import kafka
 from confluent_kafka import TopicPartition
+from group_member import Member
 
 import kraftlog
 from kraftlog.protocol.error_code import ErrorCode
@@ -380,6 +381,21 @@ def test_offsets_count_with_their_transaction(broker: Broker, is_new: bool):
                 assert client.ask(ADD_OFFSETS, 4, named(begun, group_id="g"))["error_code"] == 0
             assert commit_offsets(client, begun, 5 if is_new else 4, 5, topics=topics) == code
         assert client.ask(END, 5 if is_new else 4, named(begun, committed=False))["error_code"] == 0
+
+
+def test_offsets_of_a_member_that_waits_for_its_assignment_count_in_a_transaction(broker: Broker):
+    """Its generation is the current one; a commit outside of a transaction is told of the rebalance."""
+    with BrokerClient(broker) as client, Member(broker) as member:
+        client.create("orders")
+        begun = client.init("t")
+        assert commit_offsets(client, begun, 5, 9, member_id="m", generation_id=1) == ErrorCode.ILLEGAL_GENERATION
+        generation = member.join()["generation_id"]
+        identity = {"member_id": member.member_id, "generation_id": generation}
+        assert member.commit(9) == ErrorCode.REBALANCE_IN_PROGRESS
+        assert commit_offsets(client, begun, 5, 9, **identity) == 0
+        assert commit_offsets(client, begun, 5, 9, **identity | {"generation_id": 7}) == ErrorCode.ILLEGAL_GENERATION
+        assert client.ask(END, 5, named(begun, committed=True))["error_code"] == 0
+        assert fetch_offset(client) == (0, 9)
 
 
 def test_open_transactions_are_not_read_and_their_end_wakes_readers(broker: Broker):

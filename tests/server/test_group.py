@@ -194,6 +194,181 @@ def test_sessions_are_extended_and_rest_while_a_member_waits():
     run(touch)
 
 
+SHORT_MS = 30
+
+
+def test_a_member_that_waits_for_assignments_does_not_lose_its_place():
+    """Also when a heartbeat comes meanwhile; afterwards its session begins."""
+
+    async def wait(members: Members) -> None:
+        await together(members, "leader", "follower")
+        follower = members.members["follower"]
+        follower.session_timeout_ms = SHORT_MS
+        waits = asyncio.ensure_future(members.sync("follower"))
+        await turns()
+        members.group.heartbeat(follower.member_id, None, members.group.generation)
+        await asyncio.sleep(2 * SHORT_MS / 1000)
+        leader = members.members["leader"].member_id
+        await members.group.sync(leader, None, members.group.generation, {follower.member_id: b"its"})
+        assert await waits == b"its"
+        await asyncio.sleep(2 * SHORT_MS / 1000)
+        assert list(members.group.members) == [leader]
+
+    run(wait)
+
+
+def test_a_member_that_waits_for_others_does_not_lose_its_place():
+    """A client may send heartbeats while its request to join waits."""
+
+    async def wait(members: Members) -> None:
+        await members.join("one")
+        new = members.join("new", session_timeout_ms=SHORT_MS)
+        await turns()
+        one = members.members["new"]
+        with pytest.raises(GroupError):
+            members.group.heartbeat(one.member_id, None, members.group.generation)
+        await asyncio.sleep(2 * SHORT_MS / 1000)
+        assert not new.done()
+        answers = await asyncio.gather(members.join("one"), new)
+        assert [one["generation_id"] for one in answers] == [2, 2]
+
+    run(wait)
+
+
+def test_a_member_that_is_told_of_a_rebalance_has_to_join_within_its_session():
+    async def silent(members: Members) -> None:
+        await together(members, "leader", "follower")
+        members.members["follower"].session_timeout_ms = SHORT_MS
+        waits = asyncio.ensure_future(members.sync("follower"))
+        await turns()
+        joins = [members.join("new"), members.join("leader")]
+        assert await refused(waits) == ErrorCode.REBALANCE_IN_PROGRESS
+        answers = await asyncio.gather(*joins)
+        assert {len(one["members"]) for one in answers} == {0, 2}
+
+    run(silent)
+
+
+def test_members_that_do_not_ask_for_their_assignments_in_time_are_removed():
+    """A session alone does not end: their heartbeats may go on."""
+
+    async def unsynced(members: Members) -> None:
+        await together(members, "leader", "synced", "silent", rebalance_timeout_ms=SHORT_MS)
+        group, leader = members.group, members.members["leader"].member_id
+        waits = asyncio.ensure_future(members.sync("synced"))
+        await turns()
+        await group.sync(leader, None, group.generation, {})
+        await waits
+        await asyncio.sleep(2 * SHORT_MS / 1000)
+        assert group.state == GroupState.PREPARING_REBALANCE
+        assert group.members.keys() == {leader, members.members["synced"].member_id}
+
+    run(unsynced)
+
+
+def test_a_group_whose_members_all_ask_in_time_stays():
+    async def synced(members: Members) -> None:
+        await members.join("one", rebalance_timeout_ms=SHORT_MS)
+        await members.group.sync(str(members.group.leader), None, 1, {})
+        await asyncio.sleep(2 * SHORT_MS / 1000)
+        assert (members.group.state, members.group.generation) == (GroupState.STABLE, 1)
+
+    run(synced)
+
+
+def test_of_two_requests_for_an_assignment_the_later_one_is_answered():
+    async def twice(members: Members) -> None:
+        await together(members, "leader", "follower")
+        first, second = (asyncio.ensure_future(members.sync("follower")) for _ in range(2))
+        await turns()
+        assert first.cancelled()
+        await members.group.sync(members.members["leader"].member_id, None, members.group.generation, {})
+        assert await second == b""
+
+    run(twice)
+
+
+def test_a_static_member_that_starts_again_before_the_assignments_begins_a_rebalance():
+    """The leader would assign its partitions to its former id, and nobody would read them."""
+
+    async def start_again(members: Members) -> None:
+        static = {"group_instance_id": "i"}
+        await members.join("leader")
+        await asyncio.gather(members.join("static", **static), members.join("leader"))
+        again = members.join("static", "", **static)
+        await turns()
+        assert members.group.state == GroupState.PREPARING_REBALANCE
+        assert await refused(members.sync("leader")) == ErrorCode.REBALANCE_IN_PROGRESS
+        answers = await asyncio.gather(again, members.join("leader"))
+        assert [one["generation_id"] for one in answers] == [3, 3]
+
+    run(start_again)
+
+
+@pytest.mark.parametrize(
+    ("protocols", "begins"), [(("range",), False), (("range", "sticky"), False), (("sticky",), True)]
+)
+def test_a_static_member_that_starts_again_with_other_metadata(protocols: tuple[str, ...], begins: bool):
+    """Its metadata are stored; partitions are assigned again if the protocol is another one (KIP-345)."""
+
+    async def start_again(members: Members) -> None:
+        group = members.group
+        stored = list[dict[str, Any]]()
+        await members.join("static", None, "range", "sticky", group_instance_id="i")
+        await group.sync(str(group.leader), "i", 1, {str(group.leader): b"its"})
+        group.on_change = lambda _: stored.append({**next(iter(group.members.values())).protocols})
+        answer = await members.join("static", "", *protocols, group_instance_id="i")
+        assert (answer["generation_id"], answer["skip_assignment"]) == ((2, False) if begins else (1, True))
+        assert stored == ([] if begins else [{one: b"of " + one.encode() for one in protocols}])
+
+    run(start_again)
+
+
+def new_member(session_timeout_ms: int = LONG_MS) -> Member:
+    return Member("", None, "new", "/h", session_timeout_ms, LONG_MS, {"range": b""})
+
+
+async def given_id(members: Members, session_timeout_ms: int = LONG_MS) -> str:
+    """Ask for an id to join with (KIP-394)."""
+    with pytest.raises(GroupError) as raised:
+        await members.group.join(new_member(session_timeout_ms), "consumer", requires_id=True)
+    assert raised.value.code == ErrorCode.MEMBER_ID_REQUIRED
+    return raised.value.member_id
+
+
+@pytest.mark.parametrize("how", ["joins", "leaves", "is gone"])
+def test_a_rebalance_waits_for_those_who_were_given_an_id(how: str):
+    async def wait(members: Members) -> None:
+        await members.join("one")
+        await members.sync("one")
+        member_id = await given_id(members, SHORT_MS)
+        again = members.join("one")
+        await turns()
+        assert not again.done()
+        if how == "joins":
+            joined = members.join("new", member_id)
+            assert len(members.group.members) == 1
+            await joined
+        elif how == "leaves":
+            assert members.group.leave(member_id, None) == member_id
+        answer = await again
+        assert (answer["generation_id"], len(answer["members"])) == (2, 2 if how == "joins" else 1)
+        assert members.group._pending == {}
+
+    run(wait)
+
+
+def test_a_group_is_not_empty_while_somebody_is_about_to_join():
+    async def wait(members: Members) -> None:
+        assert members.group.is_empty
+        await given_id(members, SHORT_MS)
+        assert not members.group.is_empty
+        await asyncio.sleep(2 * SHORT_MS / 1000)
+        assert members.group.is_empty
+
+    run(wait)
+
+
 def test_a_leader_that_joins_again_makes_the_group_assign_again():
     async def again(members: Members) -> None:
         await members.join("one")

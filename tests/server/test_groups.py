@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from group_member import DESCRIBE, FIND_COORDINATOR, LEAVE, LIST, OFFSET_COMMIT,
 
 import kraftlog
 from kraftlog.protocol.error_code import ErrorCode
+from kraftlog.server import groups, upkeep
+from kraftlog.server.broker import Broker
 from kraftlog.server.log_server import LogServer
 
 LOG = Path(__file__).parents[1] / "golden" / "transactions" / "log"
@@ -128,6 +131,67 @@ def test_a_static_member_that_starts_again_keeps_its_assignment(server: LogServe
         left = after.ask(LEAVE, 5, {"group_id": "g", "members": [{"member_id": "", "group_instance_id": "i"}]})
         assert left["members"][0]["error_code"] == 0
         assert after.heartbeat() == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+@pytest.mark.parametrize(("version", "code"), [(8, ErrorCode.ILLEGAL_GENERATION), (9, ErrorCode.GROUP_ID_NOT_FOUND)])
+def test_commits_of_a_generation_of_a_group_that_is_not_there(server: LogServer, version: int, code: ErrorCode):
+    """A group that has only offsets is there, and has no members."""
+    with Member(server) as one:
+        topics = [{"name": "orders", "partitions": [{"partition_index": 0, "committed_offset": 1}]}]
+        for expected in (code, ErrorCode.UNKNOWN_MEMBER_ID):
+            values = {"group_id": "g", "generation_id_or_member_epoch": 3, "member_id": "m", "topics": topics}
+            (answered,) = one.ask(OFFSET_COMMIT, version, values)["topics"]
+            assert [each["error_code"] for each in answered["partitions"]] == [expected]
+            assert one.commit(1, member_id="", generation_id=-1) == 0
+
+
+def test_groups_that_nobody_uses_make_room(server: LogServer, monkeypatch: pytest.MonkeyPatch):
+    """Those with members or offsets stay; a join that is refused makes no group."""
+    monkeypatch.setattr(groups, "_MOST_GROUPS", 3)
+
+    def join(group: str, **others: Any) -> int:
+        with Member(server, group) as one:
+            code = one.join(**others)["error_code"]
+            one.sync()
+            if group == "offsets":
+                assert one.commit(1) == 0
+            if group != "members":
+                one.ask(LEAVE, 5, {"group_id": group, "members": [{"member_id": one.member_id}]})
+            return code
+
+    for number in range(3):
+        assert join(f"unknown {number}", member_id="unknown") == ErrorCode.UNKNOWN_MEMBER_ID
+    assert listed(server) == {}
+    for group in ("members", "offsets", "left", "left again", "and again"):
+        assert join(group) == 0
+    assert listed(server) == {"members": "Stable", "offsets": "Empty", "and again": "Empty"}
+
+
+def listed(server: LogServer | Broker) -> dict[str, str]:
+    """Return the states of the groups of a server."""
+    with Member(server) as one:
+        return {each["group_id"]: each["group_state"] for each in one.ask(LIST, 4, {})["groups"]}
+
+
+def test_a_broker_removes_groups_that_nobody_uses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """From its log, too."""
+    path = tmp_path / "log"
+    with Broker(path) as broker, Member(broker, "left") as left, Member(broker, "stays") as stays:
+        for one in (left, stays):
+            one.join()
+            one.sync()
+        left.ask(LEAVE, 5, {"group_id": "left", "members": [{"member_id": left.member_id}]})
+        assert listed(broker) == {"left": "Empty", "stays": "Stable"}
+    monkeypatch.setattr(upkeep, "_TRANSACTIONS_S", 0.01)
+    monkeypatch.setattr(upkeep, "_GROUPS_EVERY", 1)
+    with Broker(path) as broker:
+        until = time.monotonic() + LIMIT
+        while "left" in listed(broker):
+            assert time.monotonic() < until
+        assert listed(broker) == {"stays": "Stable"}
+    monkeypatch.undo()
+    with Broker(path) as broker:
+        assert listed(broker) == {"stays": "Stable"}
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ class Broker:
             features = {name: cluster.features[name] for name in _FEATURES if name in cluster.features}
             server = Server(with_faults, self._options, listening, requests.unread, features)
             thread.loop.call_soon(requests.groups.begin_sessions)
-            thread.start(server, requests.groups.close, upkeep(self.store))
+            thread.start(server, requests.groups.close, upkeep(self.store, requests.groups))
             opened.callback(thread.stop)
             self._opened = opened.pop_all()
 

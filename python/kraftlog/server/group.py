@@ -82,10 +82,16 @@ class Group:
     leader: str | None = None
     members: dict[str, Member] = field(default_factory=dict)
     on_change: Callable[[Group], None] = lambda _: None
-    _new_ids: set[str] = field(default_factory=set)  # that a client has been given and has not joined with
-    _rebalance: asyncio.TimerHandle | None = None
+    _pending: dict[str, asyncio.TimerHandle] = field(default_factory=dict)  # ids given to clients that have yet to join
+    _unsynced: set[str] = field(default_factory=set)  # ids of members that have joined the generation and not synced
+    _limit: asyncio.TimerHandle | None = None  # of the time to join, then of the time to sync
 
     group_type = "classic"
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no members, and nobody is about to join."""
+        return self.state == GroupState.EMPTY and not self._pending
 
     # joining
 
@@ -125,12 +131,15 @@ class Group:
             known.protocols, known.client_id, known.client_host = member.protocols, member.client_id, member.client_host
             known.session_timeout_ms = member.session_timeout_ms
             known.rebalance_timeout_ms = member.rebalance_timeout_ms
+            if self._keeps_assignments(member):
+                self.on_change(self)
+                self._touch(known)
+                return self._joined_fields(known)
         if known.joined is not None and not known.joined.done():
             known.joined.cancel()  # of a connection that is gone
         joined: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         known.joined = joined
-        if known.expiry is not None:
-            known.expiry.cancel()  # it cannot send a heartbeat while it waits
+        self._touch(known)
         self._prepare_rebalance()
         return await joined
 
@@ -142,7 +151,7 @@ class Group:
             known = self.members.get(member.member_id)
             if static is not None and static is not known:
                 raise GroupError(ErrorCode.FENCED_INSTANCE_ID, member.member_id)
-            if known is None and member.member_id not in self._new_ids:
+            if known is None and member.member_id not in self._pending:
                 raise GroupError(ErrorCode.UNKNOWN_MEMBER_ID, member.member_id)
             return known
         if static is None:
@@ -155,55 +164,80 @@ class Group:
     def _renamed(self, static: Member, member: Member) -> Member:
         """Give a static member that starts again a new id, which fences the process that had the old one (KIP-345)."""
         static.refuse(ErrorCode.FENCED_INSTANCE_ID)
+        self._unsynced.discard(static.member_id)
         del self.members[static.member_id]
         was_leader = self.leader == static.member_id
         static.member_id = _new_id(member)
         self.members[static.member_id] = static
         if was_leader:
             self.leader = static.member_id
-        if self.state == GroupState.STABLE:
-            self.on_change(self)
         return static
 
     def _added(self, member: Member, *, requires_id: bool) -> Member:
         if not member.member_id:
             member.member_id = _new_id(member)
             if requires_id and member.group_instance_id is None:
-                self._new_ids.add(member.member_id)
+                delay = member.session_timeout_ms / 1000
+                late = asyncio.get_running_loop().call_later(delay, self._drop_pending, member.member_id)
+                self._pending[member.member_id] = late
                 raise GroupError(ErrorCode.MEMBER_ID_REQUIRED, member.member_id)
-        self._new_ids.discard(member.member_id)
+        if member.member_id in self._pending:
+            self._pending.pop(member.member_id).cancel()
         self.members[member.member_id] = member
         return member
 
+    def _drop_pending(self, member_id: str) -> None:
+        """Forget an id that no client has joined with; a rebalance does not wait for it any more."""
+        self._pending.pop(member_id).cancel()
+        self._join_if_all_have()
+
     def _is_changed_by(self, known: Member, member: Member) -> bool:
-        """Whether a member that joins again makes the group assign its partitions again."""
-        is_same = known.protocols == member.protocols
-        if self.state == GroupState.STABLE:
-            is_restarted_static = known.group_instance_id is not None and not member.member_id
-            return not is_same or (known.member_id == self.leader and not is_restarted_static)
-        return not (is_same and self.state == GroupState.COMPLETING_REBALANCE)
+        """Whether the request of a member that is known changes it, or makes the group assign its partitions again."""
+        if self.state == GroupState.PREPARING_REBALANCE or not member.member_id or known.protocols != member.protocols:
+            return True
+        return self.state == GroupState.STABLE and known.member_id == self.leader
+
+    def _keeps_assignments(self, member: Member) -> bool:
+        """Whether a static member that starts again takes over what it had, as the protocol stays (KIP-345).
+
+        Before the assignments are there it does not, as the leader assigns partitions to the former id.
+        """
+        return self.state == GroupState.STABLE and not member.member_id and self._voted_protocol() == self.protocol
 
     def _prepare_rebalance(self) -> None:
         if self.state != GroupState.PREPARING_REBALANCE:
             self.state = GroupState.PREPARING_REBALANCE
+            self._unsynced.clear()
             for member in self.members.values():
-                if member.synced is not None and not member.synced.done():
-                    member.synced.set_exception(GroupError(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
-                member.synced = None
+                if member.synced is not None:
+                    if not member.synced.done():
+                        member.synced.set_exception(GroupError(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
+                    member.synced = None
+                    self._touch(member)
             self._limit_rebalance()
-        if all(one.joined is not None for one in self.members.values()):
+        self._join_if_all_have()
+
+    def _join_if_all_have(self) -> None:
+        """Complete the rebalance if nobody is missing; clients that were given an id join at once (KIP-394)."""
+        is_complete = not self._pending and all(one.joined is not None for one in self.members.values())
+        if self.state == GroupState.PREPARING_REBALANCE and is_complete:
             self._complete_rebalance()
 
     def _limit_rebalance(self) -> None:
         """Complete the rebalance when the slowest member has had its time."""
+        self._limit_time(self._complete_rebalance)
+
+    def _limit_time(self, then: Callable[[], None]) -> None:
+        if self._limit is not None:
+            self._limit.cancel()
         most = max((one.rebalance_timeout_ms for one in self.members.values()), default=0)
-        self._rebalance = asyncio.get_running_loop().call_later(most / 1000, self._complete_rebalance)
+        self._limit = asyncio.get_running_loop().call_later(most / 1000, then)
 
     def _complete_rebalance(self) -> None:
         """Begin a generation of the members that have joined again; static ones stay until their session ends."""
-        if self._rebalance is not None:
-            self._rebalance.cancel()
-            self._rebalance = None
+        if self._limit is not None:
+            self._limit.cancel()
+            self._limit = None
         for member in list(self.members.values()):
             if member.joined is None and member.group_instance_id is None:
                 self._forget(member)
@@ -225,6 +259,15 @@ class Group:
             if waiting is not None and not waiting.done():
                 waiting.set_result(self._joined_fields(member))
             self._touch(member)
+        self._unsynced = set(self.members)
+        self._limit_time(self._remove_unsynced)
+
+    def _remove_unsynced(self) -> None:
+        """Remove the members that have not synced in time, and begin again without them."""
+        if self._unsynced:
+            for member_id in list(self._unsynced):
+                self._forget(self.members[member_id])
+            self._prepare_rebalance()
 
     def _voted_protocol(self) -> str:
         """Return the protocol that all support and most members prefer."""
@@ -270,6 +313,7 @@ class Group:
         member = self.checked(member_id, instance, generation)
         if self.state == GroupState.PREPARING_REBALANCE:
             raise GroupError(ErrorCode.REBALANCE_IN_PROGRESS)
+        self._unsynced.discard(member_id)
         if self.state == GroupState.STABLE:
             self._touch(member)
             return member.assignment
@@ -283,6 +327,8 @@ class Group:
                 self._touch(one)
             self.on_change(self)
             return member.assignment
+        if member.synced is not None and not member.synced.done():
+            member.synced.cancel()  # of a connection that is gone
         synced: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         member.synced = synced
         self._touch(member)
@@ -315,8 +361,8 @@ class Group:
             if member_id and static.member_id != member_id:
                 raise GroupError(ErrorCode.FENCED_INSTANCE_ID)
             member_id = static.member_id
-        if member_id in self._new_ids:
-            self._new_ids.discard(member_id)
+        if member_id in self._pending:
+            self._drop_pending(member_id)
             return member_id
         if member_id not in self.members:
             raise GroupError(ErrorCode.UNKNOWN_MEMBER_ID)
@@ -340,17 +386,31 @@ class Group:
             raise GroupError(ErrorCode.ILLEGAL_GENERATION)
         return member
 
-    def may_commit(self, member_id: str, instance: str | None, generation: int) -> None:
+    def may_commit(
+        self, member_id: str, instance: str | None, generation: int, *, is_transactional: bool = False
+    ) -> None:
         """Check that a commit is from the current generation, or from outside of an empty group.
+
+        Parameters
+        ----------
+        member_id : str
+        instance : str or None
+        generation : int
+        is_transactional : bool
+            In a transaction also a member that waits for its assignment may commit, and who names no member.
 
         Raises
         ------
         GroupError
         """
-        if generation < 0 and not member_id and self.state == GroupState.EMPTY:
+        is_empty = self.state == GroupState.EMPTY
+        if generation < 0 and is_empty:
             return
-        self._touch(self.checked(member_id, instance, generation))
-        if self.state == GroupState.COMPLETING_REBALANCE:
+        if generation >= 0 or member_id or instance is not None:
+            self._touch(self.checked(member_id, instance, generation))
+        elif not is_transactional:
+            raise GroupError(ErrorCode.UNKNOWN_MEMBER_ID)
+        if self.state == GroupState.COMPLETING_REBALANCE and not is_transactional:
             raise GroupError(ErrorCode.REBALANCE_IN_PROGRESS)
 
     # sessions
@@ -361,8 +421,11 @@ class Group:
             self._touch(member)
 
     def _touch(self, member: Member) -> None:
+        """Begin the session of a member anew; while it waits to join or to sync it has none."""
         if member.expiry is not None:
             member.expiry.cancel()
+        if member.joined is not None or member.synced is not None:
+            return
         delay = member.session_timeout_ms / 1000
         member.expiry = asyncio.get_running_loop().call_later(delay, self._remove, member)
 
@@ -372,19 +435,21 @@ class Group:
         self._forget(member)
         if self.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
             self._prepare_rebalance()
-        elif self.state == GroupState.PREPARING_REBALANCE and all(one.joined for one in self.members.values()):
-            self._complete_rebalance()
+        else:
+            self._join_if_all_have()
 
     def _forget(self, member: Member) -> None:
         if member.expiry is not None:
             member.expiry.cancel()
         member.refuse(ErrorCode.UNKNOWN_MEMBER_ID)
+        self._unsynced.discard(member.member_id)
         del self.members[member.member_id]
 
     def close(self) -> None:
         """Drop all timers and waiting requests."""
-        if self._rebalance is not None:
-            self._rebalance.cancel()
+        for timer in (self._limit, *self._pending.values()):
+            if timer is not None:
+                timer.cancel()
         for member in list(self.members.values()):
             self._forget(member)
 

@@ -82,7 +82,9 @@ class GroupLog:
             finally:
                 for group_id, records in self._under_way.items():
                     if codes.get(group_id) != ErrorCode.NONE:
-                        self._waiting[group_id] = records | self._waiting.get(group_id, {})
+                        later = self._waiting.get(group_id, {})
+                        earlier = {key: value for key, value in records.items() if key not in later}
+                        self._waiting[group_id] = earlier | later  # a record may follow only what it was put behind
                 self._under_way = {}
             return codes
 

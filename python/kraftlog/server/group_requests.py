@@ -30,6 +30,7 @@ _JOIN_WITH_ID, _JOIN_WITHOUT_PROTOCOL, _JOIN_SKIPPING = (
     9,
 )  # first versions of JoinGroup (KIP-394, KIP-559, KIP-814)
 _LEAVE_SEVERAL, _FIND_SEVERAL, _FETCH_SEVERAL, _DESCRIBE_NOT_FOUND = 3, 4, 8, 6  # first versions of these requests
+_COMMIT_NOT_FOUND = 9
 _LEAST_SESSION_MS, _MOST_SESSION_MS = 6_000, 1_800_000  # group.min.session.timeout.ms, group.max.session.timeout.ms
 _MOST_METADATA = 4096  # offset.metadata.max.bytes
 _NO_OFFSET = -1
@@ -89,7 +90,7 @@ class GroupRequests:
                 raise GroupError(ErrorCode.INVALID_GROUP_ID)
             if not _LEAST_SESSION_MS <= timeout_ms <= _MOST_SESSION_MS:
                 raise GroupError(ErrorCode.INVALID_SESSION_TIMEOUT)
-            group = self._groups.classic_to_join(values["group_id"])
+            group = self._groups.classic_to_join(values["group_id"], is_new_member=not values["member_id"])
             requires_id = request.version >= _JOIN_WITH_ID
             fields = await group.join(member, values["protocol_type"], requires_id=requires_id)
         except GroupError as error:
@@ -151,11 +152,14 @@ class GroupRequests:
             if not values["group_id"]:
                 raise GroupError(ErrorCode.INVALID_GROUP_ID)
             generation = values["generation_id_or_member_epoch"]
-            group = self._groups.get(values["group_id"])
+            group = self._group_of_offsets(values["group_id"])
             if isinstance(group, ConsumerGroup):
                 group.check_commit(values["member_id"], generation, request.version)
-            elif group is not None or generation >= 0:
-                self._groups.classic(values["group_id"]).may_commit(*_identity(values), generation)
+            elif group is not None:
+                group.may_commit(*_identity(values), generation)
+            elif generation >= 0:
+                is_old = request.version < _COMMIT_NOT_FOUND
+                raise GroupError(ErrorCode.ILLEGAL_GENERATION if is_old else ErrorCode.GROUP_ID_NOT_FOUND)
         except GroupError as error:
             code = error.code
         offsets: dict[TopicPartition, OffsetAndMetadata] = {}
@@ -185,18 +189,25 @@ class GroupRequests:
             ]
         }
 
+    def _group_of_offsets(self, group_id: str) -> AnyGroup | None:
+        """Return a group; one that only has offsets is an empty classic one."""
+        group = self._groups.get(group_id)
+        return Group(group_id) if group is None and self._offsets.of(group_id) else group
+
     def code_of_transactional_commit(self, values: Mapping[str, Any]) -> int:
         """Return whether a member may commit offsets in a transaction (KIP-447): the error of the protocol."""
         if not values["group_id"]:
             return ErrorCode.INVALID_GROUP_ID
         if not values["member_id"] and values["generation_id"] < 0:
             return ErrorCode.NONE  # only the transactional id fences
-        group = self._groups.get(values["group_id"])
+        group = self._group_of_offsets(values["group_id"])
         try:
             if isinstance(group, ConsumerGroup):
                 group.check_commit(values["member_id"], values["generation_id"], _LAST_VERSION)
-            else:
-                self._groups.classic(values["group_id"]).may_commit(*_identity(values), values["generation_id"])
+            elif group is not None:
+                group.may_commit(*_identity(values), values["generation_id"], is_transactional=True)
+            elif values["generation_id"] >= 0:
+                return ErrorCode.ILLEGAL_GENERATION
         except GroupError as error:
             is_stale = error.code == ErrorCode.STALE_MEMBER_EPOCH  # which the producer does not know
             return ErrorCode.ILLEGAL_GENERATION if is_stale else error.code

@@ -106,14 +106,16 @@ class Groups:
             raise GroupError(ErrorCode.UNKNOWN_MEMBER_ID)
         return group
 
-    def classic_to_join(self, group_id: str) -> Group:
-        """Return a classic group, a new one if necessary; an empty group of the other protocol makes room.
+    def classic_to_join(self, group_id: str, *, is_new_member: bool) -> Group:
+        """Return a classic group, a new one for a new member; an empty group of the other protocol makes room.
 
         Raises
         ------
         GroupError
         """
         group = self._groups.get(group_id)
+        if group is None and not is_new_member:
+            raise GroupError(ErrorCode.UNKNOWN_MEMBER_ID)
         if isinstance(group, ConsumerGroup):
             if not group.is_empty:
                 raise GroupError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
@@ -129,7 +131,15 @@ class Groups:
 
     def _check_space(self) -> None:
         if len(self._groups) >= _MOST_GROUPS:
+            self.remove_unused()
+        if len(self._groups) >= _MOST_GROUPS:
             raise GroupError(ErrorCode.UNKNOWN_SERVER_ERROR)
+
+    def remove_unused(self) -> None:
+        """Remove the groups that have neither members nor offsets."""
+        for group_id in [name for name, group in self._groups.items() if group.is_empty]:
+            if not self.offsets.of(group_id) and not self.offsets.unstable(group_id):
+                self.remove(group_id)
 
     # consumer groups
 
