@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,10 +15,14 @@ import pytest
 import kraftlog
 from kraftlog import LogStore, process
 from kraftlog.errors import CorruptRecordError
+from kraftlog.log_store.consumer import Consumer
 from kraftlog.log_store.errors import UnknownTopicOrPartitionError
 from kraftlog.log_store.group_offsets import OffsetAndMetadata
+from kraftlog.read import ranges
 from kraftlog.schema import RECORDS
+from kraftlog.write import replaced_segments
 
+LIMIT = 30.0
 Opened = Callable[..., LogStore]
 
 
@@ -258,3 +264,57 @@ def test_damage_is_met_at_each_poll(store: LogStore):
             with pytest.raises(CorruptRecordError, match="crc"):
                 consumer.poll()
         assert consumer.position()["orders", 1] == 0
+
+
+@pytest.mark.parametrize("when", ["before a file is opened", "while a file is replaced"])
+def test_a_clean_meanwhile_skips_no_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str):
+    """The byte at which it would begin is one of the file before, and that of another record in the one after."""
+    with LogStore(tmp_path, fsync="close") as store, store.consumer() as consumer:
+        store.create_topic("orders", configs={"cleanup.policy": "compact"})
+        with store.producer() as producer:
+            for number in range(300):
+                producer.send("orders", key=f"{number % 2 * number:05d}", value=f"{number:01000d}")
+                producer.flush()
+        store._open_partition(("orders", 0)).roll()
+        consumer.assign([("orders", 0)])
+        consumer.seek(("orders", 0), 100)
+        found = list[int]()
+        read = threading.Thread(target=lambda: found.extend(all_offsets(consumer)))
+
+        def cleaned_first(*arguments: Any) -> Any:
+            result = ranges_seek(*arguments)
+            monkeypatch.undo()
+            store.clean(["orders"])
+            return result
+
+        def planned_first(*arguments: Any) -> Any:
+            result = ranges_seek(*arguments)
+            planned.set()
+            assert replaced.wait(LIMIT)
+            return result
+
+        def read_meanwhile(path: Path) -> None:
+            monkeypatch.setattr(replaced_segments, "_unlink", unlink)
+            read.start()
+            planned.wait(0.1)  # it has to wait
+            unlink(path)
+
+        ranges_seek, unlink = ranges.seek, replaced_segments._unlink
+        if when == "before a file is opened":
+            monkeypatch.setattr(ranges, "seek", cleaned_first)
+            read.run()
+        else:
+            planned, replaced = threading.Event(), threading.Event()
+            monkeypatch.setattr(ranges, "seek", planned_first)
+            monkeypatch.setattr(replaced_segments, "_unlink", read_meanwhile)
+            store.clean(["orders"])
+            replaced.set()
+            read.join(LIMIT)
+        stays = kraftlog.open(tmp_path, topics=["orders"]).records(["offset"]).to_table()["offset"].to_pylist()
+        assert found == [offset for offset in stays if offset >= 100]
+        assert 0 < len(found) < 150
+
+
+def all_offsets(consumer: Consumer) -> Iterator[int]:
+    while (table := consumer.poll()).num_rows:
+        yield from table["offset"].to_pylist()

@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import queue
 import random
 import shutil
+import threading
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import kraftlog
 from kraftlog.codec.options import READ_COMMITTED, READ_UNCOMMITTED
 from kraftlog.disk.local_file import LocalFile
+from kraftlog.disk.waiting import WouldWait, without_waiting
 from kraftlog.log_store.errors import OffsetOutOfRangeError
 from kraftlog.server.live_log import LiveLog, LivePartition
 from kraftlog.server.readable_log import Fetched
-from kraftlog.server.segment_batches import SegmentBatches
+from kraftlog.server.segment_batches import Batches, SegmentBatches
 from kraftlog.server.served_log import ServedLog, ServedPartition
+from kraftlog.tables.found_offset import Found
+from kraftlog.tables.partition_ends import PartitionEnds
 from kraftlog.topics import TopicPartition
+from kraftlog.write import replaced_segments
 
+KEY, LIMIT = TopicPartition("orders", 0), 30.0
 LEVELS = (READ_UNCOMMITTED, READ_COMMITTED)
 
 
@@ -159,6 +168,102 @@ def test_a_segment_that_is_removed_before_it_is_read(tmp_path: Path, monkeypatch
         monkeypatch.setattr(SegmentBatches, "read", remove_and_read)
         with pytest.raises(OffsetOutOfRangeError):
             live.fetch(0, 1 << 20, READ_UNCOMMITTED)
+
+
+@pytest.fixture
+def compacted(tmp_path: Path) -> Iterator[kraftlog.LogStore]:
+    """Return a store with a closed segment, of which a cleaner removes each second batch; all have the same size."""
+    with kraftlog.LogStore(tmp_path, fsync="close") as store:
+        store.create_topic("orders", configs={"cleanup.policy": "compact"})
+        with store.producer() as producer:
+            for number in range(60):
+                producer.send("orders", key=f"{number % 2 * number:05d}", value=f"{number:01000d}")
+                producer.flush()
+        store._open_partition(("orders", 0)).roll()
+        with store.producer() as producer:
+            producer.send("orders", key="the last segment is not cleaned", value="")
+        yield store
+
+
+def stays(store: kraftlog.LogStore) -> list[int]:
+    return kraftlog.open(store.path, topics=["orders"]).records(["offset"]).to_table()["offset"].to_pylist()
+
+
+def read_from(live: LivePartition, offset: int, end_offset: int) -> list[int]:
+    """Return the offsets that a client gets batch by batch."""
+    offsets = list[int]()
+    while offset < end_offset:
+        batch = kraftlog.decode(bytes(live.fetch(offset, 1, READ_UNCOMMITTED).records), columns=["offset"])
+        offsets += batch.to_table()["offset"].to_pylist()
+        offset = offsets[-1] + 1
+    return offsets
+
+
+def test_a_clean_during_a_fetch_skips_no_record(compacted: kraftlog.LogStore, monkeypatch: pytest.MonkeyPatch):
+    """The byte at which it would go on is one of the file before, and that of another record in the one after."""
+    live = LivePartition(compacted, KEY)
+    begin = read_from(live, 0, 20)[-1] + 1
+    read = SegmentBatches.read
+
+    def clean_first(batches: SegmentBatches, *asked: int) -> Batches:
+        monkeypatch.undo()
+        compacted.clean(["orders"])
+        return read(batches, *asked)
+
+    monkeypatch.setattr(SegmentBatches, "read", clean_first)
+    assert read_from(live, begin, 61) == [offset for offset in stays(compacted) if offset >= begin]
+    assert len(stays(compacted)) < 40
+
+
+def test_a_fetch_waits_while_a_segment_is_replaced(compacted: kraftlog.LogStore, monkeypatch: pytest.MonkeyPatch):
+    """An event loop may not, and the last segment need not."""
+    live = LivePartition(compacted, KEY)
+    begin = read_from(live, 0, 20)[-1] + 1
+    found = queue.Queue[list[int]]()
+
+    def read() -> None:
+        assert read_from(live, 60, 61) == [60]
+        with pytest.raises(WouldWait), without_waiting(1 << 20):
+            live.fetch(begin, 1, READ_UNCOMMITTED)
+        found.put([])
+        found.put(read_from(live, begin, 61))
+
+    build = replaced_segments._write_index_files
+
+    def read_meanwhile(*arguments: Any) -> None:
+        reader.start()
+        assert found.get(timeout=LIMIT) == []
+        with pytest.raises(queue.Empty):
+            found.get(timeout=0.1)
+        build(*arguments)
+
+    monkeypatch.setattr(replaced_segments, "_write_index_files", read_meanwhile)
+    reader = threading.Thread(target=read)
+    compacted.clean(["orders"])
+    assert found.get(timeout=LIMIT) == [offset for offset in stays(compacted) if offset >= begin]
+    reader.join(LIMIT)
+
+
+@pytest.mark.parametrize("policy", ["compact", "delete"])
+def test_an_offset_for_a_time_while_segments_change(
+    compacted: kraftlog.LogStore, monkeypatch: pytest.MonkeyPatch, policy: str
+):
+    compacted.alter_configs("orders", {"cleanup.policy": policy})
+    live = LivePartition(compacted, KEY)
+    at = PartitionEnds.at
+
+    def change_first(*asked: Any) -> Found:
+        monkeypatch.undo()
+        if policy == "compact":
+            compacted.clean(["orders"])
+        else:
+            compacted.delete_records("orders", 0, 60)
+            compacted.apply_retention()
+        return at(*asked)
+
+    monkeypatch.setattr(PartitionEnds, "at", change_first)
+    offset = live.offset_at(0, READ_UNCOMMITTED).offset
+    assert offset == (1 if policy == "compact" else 60)
 
 
 def test_a_wait_that_has_ended_leaves_nothing(tmp_path: Path):

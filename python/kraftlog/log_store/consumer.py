@@ -404,6 +404,10 @@ class Consumer:
                     self._check_position(key)
                     continue  # the segments were cleaned or removed since
                 raise
+            if self._has_changed(key):  # the batch may be of files that were replaced since the position was found
+                del self._reading[key]
+                self._check_position(key)
+                continue
             if batch is None:
                 del self._reading[key]
                 self._moved[key] = reached  # before it are only markers and invisible records
@@ -421,6 +425,7 @@ class Consumer:
         self._changes[key] = partition.changes
         part = partition.tail(start, end)
         if part is None:
+            self._changes[key] = partition.settled_changes()
             end = min(end, partition.last_base_offset)
             rows = open_log(partition.folder).records(
                 isolation_level=self._isolation_level, start_offset=start, end_offset=end, strict=True

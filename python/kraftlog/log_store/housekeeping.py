@@ -66,8 +66,8 @@ def clean(partition: Partition, log_directory: Path, now: int, *, roll: bool) ->
             if len(group) == 1 and _holds_the_same(cleaned, group[0].local_path):
                 disk().unlink(cleaned)
             else:
-                replace_segments(partition.folder, cleaned, group)
-                partition.segments_changed()
+                with partition.replacing():
+                    replace_segments(partition.folder, cleaned, group)
         if segments:
             set_offsets(path, {partition.key: _end(partition, segments)})
         return Freed(*partition.key, before, _size(partition))
@@ -81,7 +81,8 @@ def apply_retention(partition: Partition, now: int) -> Freed | None:
         doomed = _doomed(partition, now)
         for segment, following in doomed:
             partition.move_log_start(following)  # first, so that no reader starts there
-            remove_segment(partition.folder, segment.base_offset or 0)
+            with partition.replacing():
+                remove_segment(partition.folder, segment.base_offset or 0)
         return Freed(*partition.key, before, _size(partition)) if doomed or "delete" in topic.cleanup_policy else None
 
 

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kraftlog._native.scanner import LOG_OVERHEAD, RECORD_BATCH_OVERHEAD
 from kraftlog.codec.end_transaction_marker import marker_batch
 from kraftlog.codec.headers import Headers, last_offsets
 from kraftlog.disk.disk import disk
 from kraftlog.disk.waiting import Lock, about_to_wait
-from kraftlog.errors import InvalidRecordError, RecordTooLargeError
+from kraftlog.errors import InvalidRecordError, RecordError, RecordTooLargeError
 from kraftlog.layout.segment import Segment
 from kraftlog.log_store.aborted_transactions import AbortedRow, AbortedTransactions
 from kraftlog.log_store.appends import Appends
@@ -39,6 +39,8 @@ from kraftlog.write.replaced_segments import finish_replacing
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+Value = TypeVar("Value")
 
 PRODUCER_EXPIRATION_MS = 86_400_000  # producer.id.expiration.ms
 
@@ -101,7 +103,7 @@ class Partition:
     log_start_offset : int
         Offset of the first record that a consumer may read.
     changes : int
-        Number of times that segments were removed or replaced: files opened before may be gone.
+        Number of times that the removal or replacement of segments has begun: files listed before may be gone.
     """
 
     def __init__(
@@ -129,6 +131,7 @@ class Partition:
         finish_replacing(folder)
         self._housekeeping = threading.Lock()
         self._is_housekeeping = False
+        self._replacement = Lock()  # while files of closed segments are removed or replaced
         self.changes = 0
         self.log_start_offset = log_start_offset
         self._lock = Lock()
@@ -480,8 +483,8 @@ class Partition:
     def _finish_housekeeping(self) -> None:
         """Finish a step that an exception such as KeyboardInterrupt has interrupted, as opening a log does."""
         if self._is_housekeeping:
-            finish_replacing(self.folder)
-            self.changes += 1
+            with self.replacing():
+                finish_replacing(self.folder)
             self._is_housekeeping = False
 
     def producer_states(self) -> list[ProducerState]:
@@ -498,9 +501,43 @@ class Partition:
             self._options = replace(self._options, segment_bytes=topic.segment_bytes)
             self._log.segment_bytes = topic.segment_bytes
 
-    def segments_changed(self) -> None:
-        """Note that closed segments were replaced."""
-        self.changes += 1
+    @contextmanager
+    def replacing(self) -> Iterator[None]:
+        """Let readers of closed segments wait, and read again what they have begun to read."""
+        with self._replacement:
+            self.changes += 1
+            yield
+
+    def settled_changes(self) -> int:
+        """Return ``changes`` while no segment is being replaced: files that are listed now stay until it changes."""
+        with self._replacement:
+            return self.changes
+
+    def while_unchanged(self, read: Callable[[], Value]) -> Value:
+        """Return what a function reads of segments, none of which was removed or replaced meanwhile.
+
+        A name stands for another file once its segment was cleaned: bytes that were found in one are not in the other.
+
+        Parameters
+        ----------
+        read : callable
+            Is called again after a change.
+
+        Raises
+        ------
+        RecordError, OSError
+            Of a call during which nothing has changed.
+        """
+        while True:
+            changes = self.changes
+            try:
+                value = read()
+            except (OSError, RecordError):
+                if changes == self.changes:
+                    raise
+            else:
+                if changes == self.changes:
+                    return value
 
     def move_log_start(self, offset: int) -> None:
         """Set the start offset of the log."""

@@ -8,7 +8,6 @@ from contextlib import suppress
 
 from kraftlog.codec.options import EARLIEST, LATEST, READ_COMMITTED, ReadOptions
 from kraftlog.disk.waiting import Lock, about_to_wait
-from kraftlog.errors import RecordError
 from kraftlog.layout.partition_folder import PartitionFolder
 from kraftlog.layout.segment import Segment
 from kraftlog.log_store.errors import OffsetOutOfRangeError, TopicExistsError, UnknownTopicOrPartitionError
@@ -96,10 +95,8 @@ class LivePartition:
             return Found(end_offset)
         if end_offset <= self.log_start_offset:
             return Found()  # without a record there may be no segment either
-        from kraftlog.tables.partition_ends import PartitionEnds
-
-        ends = PartitionEnds(list(PartitionFolder.of(self._partition.folder).segments), [])
-        found = ends.at(time, Pass(ReadOptions(isolation_level=isolation_level, strict=True)))
+        partition = self._partition
+        found = partition.while_unchanged(lambda: _offset_at(partition, time, isolation_level))
         return found if found.offset is not None and found.offset < end_offset else Found()
 
     def fetch(self, offset: int, max_bytes: int, isolation_level: IsolationLevel) -> Fetched:
@@ -113,20 +110,12 @@ class LivePartition:
             When the log is damaged there, or cannot be read.
         """
         partition = self._partition
-        while True:
-            changes = partition.changes
-            end_offset = self._end_offset(isolation_level)
-            if not partition.log_start_offset <= offset <= partition.next_offset:
-                raise OffsetOutOfRangeError(f"{self._key}: the log does not have offset {offset}")
-            try:
-                return self._fetched(partition, offset, max_bytes, end_offset, isolation_level)
-            except (OSError, RecordError):
-                if changes == partition.changes:
-                    raise  # otherwise segments were removed or replaced since they were listed
+        return partition.while_unchanged(lambda: self._fetched(partition, offset, max_bytes, isolation_level))
 
-    def _fetched(
-        self, partition: Partition, offset: int, max_bytes: int, end_offset: int, isolation_level: IsolationLevel
-    ) -> Fetched:
+    def _fetched(self, partition: Partition, offset: int, max_bytes: int, isolation_level: IsolationLevel) -> Fetched:
+        end_offset = self._end_offset(isolation_level)
+        if not partition.log_start_offset <= offset <= partition.next_offset:
+            raise OffsetOutOfRangeError(f"{self._key}: the log does not have offset {offset}")
         last = partition.last_segment(offset)
         if last.place is not None:
             segment, position = last.place
@@ -153,7 +142,7 @@ class LivePartition:
             return places
 
     def _closed_segments(self, partition: Partition, last: LastSegment) -> _ClosedSegments:
-        key = partition.changes, last.base_offset
+        key = partition.settled_changes(), last.base_offset
         with self._lock:
             closed = self._closed.get(key)
             if closed is None:
@@ -163,6 +152,14 @@ class LivePartition:
                 closed = _ClosedSegments(earlier, last.base_offset)
                 self._closed = {key: closed}
             return closed
+
+
+def _offset_at(partition: Partition, time: Time, isolation_level: IsolationLevel) -> Found:
+    from kraftlog.tables.partition_ends import PartitionEnds
+
+    partition.settled_changes()
+    ends = PartitionEnds(list(PartitionFolder.of(partition.folder).segments), [])
+    return ends.at(time, Pass(ReadOptions(isolation_level=isolation_level, strict=True)))
 
 
 class LiveLog:
