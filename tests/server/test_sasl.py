@@ -202,8 +202,27 @@ def test_the_order_of_requests(broker: kraftlog.Broker):
         assert client.is_closed()
     with BrokerClient(broker) as client:  # again afterwards
         log_in(client, b"\0alice\0secret")
+        answer = client.ask(AUTHENTICATE, 2, {"auth_bytes": b"\0alice\0secret"})
+        assert (answer["error_code"], bytes(answer["auth_bytes"])) == (ErrorCode.ILLEGAL_SASL_STATE, b"")
         assert client.ask(HANDSHAKE, 1, {"mechanism": "PLAIN"})["error_code"] == ErrorCode.ILLEGAL_SASL_STATE
         assert client.ask(METADATA, 12, {"topics": []})["brokers"]
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "token"), [("PLAIN", "\0{}\0secret"), ("SCRAM-SHA-256", "n,,n={},r=abc"), ("{}", "")]
+)
+def test_a_long_name_does_not_fill_the_log(
+    broker: kraftlog.Broker, caplog: pytest.LogCaptureFixture, mechanism: str, token: str
+):
+    name = "a" * 20_000
+    with BrokerClient(broker) as client:
+        if client.ask(HANDSHAKE, 1, {"mechanism": mechanism.format(name)})["error_code"] == 0:
+            answer = client.ask(AUTHENTICATE, 2, {"auth_bytes": token.format(name).encode()})
+            assert answer["error_code"] == ErrorCode.SASL_AUTHENTICATION_FAILED
+        assert client.is_closed()
+    (line,) = caplog.messages
+    assert "'aaaa" in line
+    assert len(line) < 250
 
 
 def test_what_is_not_answered_is_not_parsed(broker: kraftlog.Broker, caplog: pytest.LogCaptureFixture):

@@ -53,7 +53,7 @@ class Authentication:
             self.failure = "a second SaslHandshake"
         elif request.values["mechanism"] not in mechanisms:
             code = ErrorCode.UNSUPPORTED_SASL_MECHANISM
-            self.failure = f"mechanism {request.values['mechanism']!r} is not one of {', '.join(mechanisms)}"
+            self.failure = f"mechanism {request.values['mechanism']!r:.100} is not one of {', '.join(mechanisms)}"
         else:
             self._mechanism = request.values["mechanism"]
             self.takes_raw_tokens = request.version == _RAW
@@ -91,7 +91,7 @@ class Authentication:
             raise AuthenticationFailedError(f"a token of {len(parts)} parts, of 3")
         authorization_id, name, password = parts
         if authorization_id not in ("", name) or not self._users.has(name, password):
-            raise AuthenticationFailedError(f"user {name!r}: unknown, or another password")
+            raise AuthenticationFailedError(f"user {name!r:.100}: unknown, or another password")
         self.is_complete = True
         return b""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kraftlog.messages.definition import STRUCT, Field
+from kraftlog.messages.definition import BYTES, STRUCT, Field
 from kraftlog.protocol.request import Request
 
 _ERROR_CODE = "error_code"
@@ -38,7 +38,7 @@ def _with_error(
             requested = next((one for one in lists if one.column == field.column), lists[0] if lists else None)
             if requested is not None:
                 answer[field.column] = list(_each(field, requested, values[requested.column] or (), version, code))
-        elif field.column in values and not field.is_array:
+        elif field.column in values and field.kind != BYTES and not field.is_array:  # bytes may be a password
             answer[field.column] = values[field.column]
     return answer
 

@@ -61,9 +61,9 @@ class ScramExchange:
         name = _unescaped(name)
         credential = self._users.credential(self._mechanism, name)
         if credential is None:
-            raise AuthenticationFailedError(f"user {name!r}: unknown")
+            raise AuthenticationFailedError(f"user {name!r:.100}: unknown")
         if authorization_id is not None and _unescaped(authorization_id) != name:
-            raise AuthenticationFailedError(f"user {name!r}: asks for the rights of another one")
+            raise AuthenticationFailedError(f"user {name!r:.100}: asks for the rights of another one")
         self._name, self._credential = name, credential
         self._nonce = nonce + secrets.token_hex()
         self._challenge = f"r={self._nonce},s={_base64(credential.salt)},i={credential.iterations}"
@@ -75,13 +75,13 @@ class ScramExchange:
             raise AuthenticationFailedError(f"{self._mechanism}: the final message is not one of SCRAM")
         without_proof, header, nonce, proof = match.groups()
         if header != _base64(self._header.encode()) or nonce != self._nonce:
-            raise AuthenticationFailedError(f"user {self._name!r}: the final message answers another challenge")
+            raise AuthenticationFailedError(f"user {self._name!r:.100}: the final message answers another challenge")
         signed = f"{self._first},{self._challenge},{without_proof}".encode()
         signature = hmac.digest(self._credential.stored_key, signed, self._hash)
         client_key = int.from_bytes(signature) ^ int.from_bytes(_decoded(proof, len(signature)))
         stored_key = hashlib.new(self._hash, client_key.to_bytes(len(signature))).digest()
         if not hmac.compare_digest(stored_key, self._credential.stored_key):
-            raise AuthenticationFailedError(f"user {self._name!r}: another password")
+            raise AuthenticationFailedError(f"user {self._name!r:.100}: another password")
         self.is_complete = True
         return f"v={_base64(hmac.digest(self._credential.server_key, signed, self._hash))}"
 
