@@ -135,6 +135,23 @@ def test_a_file_that_was_written_again_is_read_again(segments: list[Segment], re
     assert reads == [0]
 
 
+@pytest.mark.parametrize("is_checked_ahead", [False, True])
+def test_a_reader_in_order_goes_on_in_a_file_that_a_cleaner_has_replaced(tmp_path: Path, is_checked_ahead: bool):
+    """The byte at which it would go on is that of another batch there."""
+    path = segment_of(tmp_path / "log-0", *((offset, BATCH) for offset in range(8)))
+    batches = SegmentBatches(list(PartitionFolder.of(path.parent).segments))
+    two = 2 * BATCH + 1000
+    first = in_place(batches, 0, two) if is_checked_ahead else batches.read(0, two, END)
+    assert first.last_offset == 1
+    cleaned = segment_of(tmp_path / "cleaned-0", *((2 * offset, BATCH) for offset in range(8)))
+    cleaned.replace(path)
+    if is_checked_ahead:
+        assert first.check_next is not None
+        first.check_next()
+        assert in_place(batches, 2, two).last_offset == 2
+    assert batches.read(2, two, END).last_offset == 2
+
+
 def test_a_reader_in_order_finds_all_checked_by_a_thread(segments: list[Segment], reads: list[int]):
     batches = SegmentBatches(segments)
     offset, found = 0, list[bytes]()

@@ -12,10 +12,11 @@ _MOST_PLACES = 1024  # of next offsets, and of checked batches, that are remembe
 
 
 class Place(NamedTuple):
-    """A batch: the number of its segment, and its byte there."""
+    """A batch: the number of its segment, its byte there, and the inode of the file, in which alone it is there."""
 
     number: int
     position: int
+    inode: int | None = None
 
 
 class Asked(NamedTuple):

@@ -114,8 +114,8 @@ class SegmentBatches:
             number = max(int(np.searchsorted(self._base_offsets, offset, side="right")) - 1, 0)
             place = Place(number, self._first_position if number == 0 else -1)
         for number in range(place.number, len(self._segments)):
-            position = place.position if number == place.number else 0
-            found = self._batches_of(number, position, asked)
+            at = place if number == place.number else Place(number, 0)
+            found = self._batches_of(at, asked)
             if found is not None:
                 return found
         return Batches(b"")
@@ -131,11 +131,12 @@ class SegmentBatches:
             file.check_cached(checked.start, checked.end)
             return self._sent(file, asked, checked)
 
-    def _batches_of(self, number: int, position: int, asked: Asked) -> Batches | None:
+    def _batches_of(self, place: Place, asked: Asked) -> Batches | None:
         """Return batches of a segment; None if it has none from the offset on."""
+        number, position, _ = place
         segment = self._segments[number]
         with as_listed(segment) as file:
-            if position < 0:
+            if position < 0 or _is_replaced(file, place):
                 position, _ = seek(segment, file, ReadOptions(start_offset=asked.offset))
             size = max(asked.max_bytes, _LEAST_BYTES)
             while position < file.size:
@@ -182,6 +183,8 @@ class SegmentBatches:
         if place is None or asked.max_bytes > _MOST_SENT:
             return
         with suppress(OSError), as_listed(self._segments[place.number]) as file:
+            if _is_replaced(file, place):
+                return
             piece = _Piece.read(file, place, asked.max_bytes)
             self._note_checked(asked, piece, piece.wanted(asked))
 
@@ -200,7 +203,7 @@ class SegmentBatches:
     def _taken(self, place: Place, headers: Headers) -> int:
         """Remember where the next fetch begins, and return the last offset of batches."""
         last_offset = int(last_offsets(headers[-1:])[0])
-        self._places.note(last_offset + 1, Place(place.number, place.position + int(ends(headers[-1:])[0])))
+        self._places.note(last_offset + 1, place._replace(position=place.position + int(ends(headers[-1:])[0])))
         return last_offset
 
     def _redacted(self, redacts: RedactedBatches, piece: _Piece, headers: Headers, max_bytes: int) -> Batches | None:
@@ -286,12 +289,18 @@ class _Piece:
         state = file.state() if isinstance(file, LocalFile) else None
         data = np.empty(min(size, file.size - place.position), np.uint8).data  # a bytearray would be zeroed
         file.read_into(data, place.position)
-        return cls(place, data, _sound(data), state)
+        inode = None if state is None else state.inode
+        return cls(place._replace(inode=inode), data, _sound(data), state)
 
     def wanted(self, asked: Asked) -> Headers:
         """Return the headers of the batches that are asked for."""
         is_wanted = (last_offsets(self.headers) >= asked.offset) & (self.headers["base_offset"] < asked.end_offset)
         return self.headers if is_wanted.all() else self.headers[is_wanted]
+
+
+def _is_replaced(file: ReadableFile, place: Place) -> bool:
+    """Whether a place is one of another file, which a cleaner has replaced by this one."""
+    return place.inode is not None and isinstance(file, LocalFile) and file.state().inode != place.inode
 
 
 def _sound(data: memoryview) -> Headers:
