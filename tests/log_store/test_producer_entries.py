@@ -6,6 +6,7 @@ import pytest
 
 from kraftlog.log_store.errors import InvalidProducerEpochError, InvalidTransactionError, OutOfOrderSequenceError
 from kraftlog.log_store.producer_entries import KEPT_BATCHES, ProducerEntries, Stamp
+from kraftlog.transactions.last_batches import LastBatches
 from kraftlog.transactions.producer_state import SEQUENCES, ProducerState
 
 
@@ -112,12 +113,20 @@ def test_producers_without_ids_are_not_kept():
 
 def test_states_of_a_log():
     state = ProducerState(7, 2, 4, 104, 2, 0, -1, 100)
-    entries = ProducerEntries([state])
+    entries = ProducerEntries([state], LastBatches([state]).by_epoch())
     found = entries.check(Stamp(7, 2, 2, is_transactional=True), 3, "t-0")
     assert found is not None
     assert (found.base_offset, found.last_offset) == (102, 104)
     assert entries.first_unstable_offset() == 100
     assert entries.check(Stamp(7, 2, 5, is_transactional=True), 1, "t-0") is None
+
+
+def test_batches_of_an_older_epoch_of_a_log():
+    """A marker that raises the epoch, as with transaction version 2, ends what is known again."""
+    batches = LastBatches([ProducerState(7, 2, 4, 104, 2, 0, -1, 100)]).by_epoch()
+    entry = ProducerEntries([ProducerState(7, 3, -1, -1, 0, 0, 0, None)], batches).get(7)
+    assert entry is not None
+    assert (entry.next_sequence(3), list(entry.batches)) == (0, [])
 
 
 def test_idle_producers_are_forgotten():

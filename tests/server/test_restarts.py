@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from time import sleep
+from time import sleep, time
 
 import confluent_kafka
 import pytest
@@ -53,6 +53,52 @@ def restart(request: pytest.FixtureRequest, broker: Broker) -> Callable[[], None
         broker.restart()
 
     return run
+
+
+# producers
+
+
+def batches_of(client: BrokerClient, count: int) -> list[bytes]:
+    """Return batches of an idempotent producer."""
+    stamp = {"producer_id": client.init()["producer_id"], "producer_epoch": 0, "timestamp_ms": int(time() * 1000)}
+    return [batch(str(number), base_sequence=number, **stamp) for number in range(count)]
+
+
+def test_what_a_producer_sends_again_is_known_after_a_kill(broker: Broker):
+    """As in Kafka, which reads the log after its last snapshot: five batches (NUM_BATCHES_TO_RETAIN)."""
+    gap = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    with BrokerClient(broker) as client:
+        client.create("orders")
+        batches = batches_of(client, 6)
+        for data in batches[:5]:
+            client.produce(data)
+    broker.kill()
+    broker.restart()
+    with BrokerClient(broker) as client:
+        answers = [client.produce(data) for data in batches]
+        assert [(one["error_code"], one["base_offset"]) for one in answers] == [(0, number) for number in range(6)]
+        broker.store.parts.partition_of(("orders", 0))._begin_step()  # as KeyboardInterrupt leaves it: it is read again
+        answers = [client.produce(data) for data in batches]
+        found = [(one["error_code"], one["base_offset"]) for one in answers]
+        assert found == [(gap, -1), *((0, number) for number in range(1, 6))]
+    broker.restart()
+    with BrokerClient(broker) as client:  # a snapshot has one batch of each producer
+        assert [client.produce(data)["error_code"] for data in batches] == [*[gap] * 5, 0]
+
+
+def test_batches_behind_a_snapshot_are_known_after_a_kill(broker: Broker):
+    with BrokerClient(broker) as client:
+        client.create("orders")
+        batches = batches_of(client, 4)
+        for number, data in enumerate(batches):
+            client.produce(data)
+            if number == 1:
+                broker.store.parts.partition_of(("orders", 0)).roll()
+    broker.kill()
+    broker.restart()
+    with BrokerClient(broker) as client:  # the one in the snapshot, and those after it
+        codes = [client.produce(data)["error_code"] for data in batches]
+        assert codes == [ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 0, 0, 0]
 
 
 # transactions

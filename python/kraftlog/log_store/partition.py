@@ -145,12 +145,11 @@ class Partition:
         end = clean_log_end(self.folder, point.offset) if was_clean else None
         if end is None:
             end = find_log_end(self.folder, recovery_point=point.offset)
-        states = end.producers.states()
         self._aborted = AbortedTransactions(end.checked[-1].txnindex if end.checked else b"")
         first = (end.segments[0].base_offset or 0) if end.segments else end.start_offset
         self.log_start_offset = max(self.log_start_offset, first)
+        self.producers = ProducerEntries(end.producers.states(), end.last_batches.by_epoch())
         self._log = PartitionLog(end, self._options, point)
-        self.producers = ProducerEntries(states)
         self._synced = self._log.next_offset
 
     @property

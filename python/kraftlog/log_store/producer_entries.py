@@ -7,9 +7,10 @@ written by ``kraftlog.write.producers``, which takes what is in the log as it is
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from types import MappingProxyType
 
 from kraftlog.log_store.errors import (
     InvalidProducerEpochError,
@@ -17,9 +18,9 @@ from kraftlog.log_store.errors import (
     OutOfOrderSequenceError,
     TransactionCoordinatorFencedError,
 )
+from kraftlog.transactions.last_batches import KEPT_BATCHES, AppendedBatch
 from kraftlog.transactions.producer_state import NONE, SEQUENCES, ProducerState
 
-KEPT_BATCHES = 5  # a Kafka producer's maximum in flight
 _EXPIRED_AT_ONCE = 2  # producers checked per batch: more than one, so that idle ones go faster than new ones come
 
 
@@ -43,16 +44,6 @@ class Stamp:
     def base_sequence(self) -> int:
         """The sequence in the batch header: Kafka's group coordinator writes 0 for the offsets of a transaction."""
         return 0 if self.sequence == NONE != self.producer_id else self.sequence
-
-
-@dataclass(frozen=True, slots=True)
-class AppendedBatch:
-    """A batch that is in the log."""
-
-    first_sequence: int
-    last_sequence: int
-    base_offset: int
-    last_offset: int
 
 
 @dataclass(slots=True)
@@ -101,10 +92,16 @@ class ProducerEntries:
     Parameters
     ----------
     states : iterable of ProducerState
-        Producers of the log, or of a ``.snapshot``.
+        Producers of the log.
+    last_batches : mapping of (int, int) to sequence of AppendedBatch
+        Their last batches, by producer id and epoch.
     """
 
-    def __init__(self, states: Iterable[ProducerState] = ()) -> None:
+    def __init__(
+        self,
+        states: Iterable[ProducerState] = (),
+        last_batches: Mapping[tuple[int, int], Sequence[AppendedBatch]] = MappingProxyType({}),
+    ) -> None:
         self._entries: dict[int, ProducerEntry] = {}  # least recent writer first
         self._open: dict[int, int] = {}  # first offsets of open transactions, in order
         for state in sorted(states, key=lambda each: each.last_timestamp):
@@ -116,10 +113,7 @@ class ProducerEntries:
             )
             if start is not None:
                 entry.transaction_start = self._open[state.producer_id] = start
-            if state.last_sequence != NONE:
-                first = (state.last_sequence - state.offset_delta) % SEQUENCES
-                base_offset = state.last_offset - state.offset_delta
-                entry.batches.append(AppendedBatch(first, state.last_sequence, base_offset, state.last_offset))
+            entry.batches.extend(last_batches.get((state.producer_id, state.producer_epoch), ()))
             self._entries[state.producer_id] = entry
         self._open = dict(sorted(self._open.items(), key=lambda each: each[1]))
 

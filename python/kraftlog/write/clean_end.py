@@ -22,7 +22,7 @@ from kraftlog.layout.producer_snapshot import read_producer_snapshot
 from kraftlog.layout.segment import Segment
 from kraftlog.write.log_end import CheckedSegment, LogEnd
 from kraftlog.write.log_files import segment_file
-from kraftlog.write.producers import LogProducers
+from kraftlog.write.producers import ScannedProducers
 from kraftlog.write.segment_state import SegmentState
 from kraftlog.write.transaction_index import kept_txnindex
 
@@ -53,6 +53,7 @@ def clean_log_end(folder: Path, recovery_point: int | None) -> LogEnd | None:
         return None
     if recovery_point and not epochs.is_in_file:
         return None
+    scanned = ScannedProducers(states)
     base_offset = segment.base_offset or 0
     txnindex = kept_txnindex(segment_file(folder, base_offset, "txnindex"), b"", recovery_point)
     return LogEnd(
@@ -64,7 +65,8 @@ def clean_log_end(folder: Path, recovery_point: int | None) -> LogEnd | None:
         0,
         state.index.interval_bytes,
         epochs,
-        LogProducers(states),
+        scanned.producers,
+        scanned.last_batches,
         is_closed=True,
     )
 

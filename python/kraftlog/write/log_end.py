@@ -18,8 +18,9 @@ from kraftlog.layout.leader_epochs import LeaderEpochs
 from kraftlog.layout.partition_folder import PartitionFolder
 from kraftlog.layout.segment import Segment
 from kraftlog.read.index_interval import shown_interval
+from kraftlog.transactions.last_batches import LastBatches
 from kraftlog.write.log_files import segment_file
-from kraftlog.write.producers import LogProducers, producers_before
+from kraftlog.write.producers import LogProducers, ScannedProducers, producers_before
 from kraftlog.write.segment_state import SegmentState, read_segment
 from kraftlog.write.transaction_index import kept_txnindex
 
@@ -62,6 +63,8 @@ class LogEnd:
     epochs : LeaderEpochs
     producers : LogProducers
         Producers at the end.
+    last_batches : LastBatches
+        Of the batches that were read, and one of each producer of the snapshot before them.
     recovery_point : int or None
         The offset up to which everything is known to be on disk.
     is_closed : bool
@@ -77,6 +80,7 @@ class LogEnd:
     index_interval_bytes: int
     epochs: LeaderEpochs
     producers: LogProducers
+    last_batches: LastBatches
     recovery_point: int | None = None
     is_closed: bool = False
 
@@ -126,7 +130,7 @@ def find_log_end(
     sound_segments, behind = segments, list[Segment]()
     checked: list[CheckedSegment] = []
     snapshots = sorted(listed.producer_snapshots) if segments else []
-    producers = LogProducers()
+    producers = ScannedProducers()
     if segments:
         producers = producers_before(folder, segments[:first], snapshots, segments[first].base_offset or 0)
     for at, segment in enumerate(segments[first:], first):
@@ -147,7 +151,17 @@ def find_log_end(
                 read_segment(segment.local_path, segment.base_offset or 0, interval, sound_before=NO_BOUND).epochs
             )
     return LogEnd(
-        folder, sound_segments, checked, behind, snapshots, start_offset, interval, epochs, producers, recovery_point
+        folder,
+        sound_segments,
+        checked,
+        behind,
+        snapshots,
+        start_offset,
+        interval,
+        epochs,
+        producers.producers,
+        producers.last_batches,
+        recovery_point,
     )
 
 
@@ -159,9 +173,9 @@ def _first_to_check(segments: list[Segment], recovery_point: int | None) -> int:
     return min(before[-1] if before else 0, last)
 
 
-def _check(segment: Segment, interval: int, producers: LogProducers, sound_before: int) -> CheckedSegment:
+def _check(segment: Segment, interval: int, producers: ScannedProducers, sound_before: int) -> CheckedSegment:
     base_offset = segment.base_offset or 0
-    snapshot = producers.snapshot()
+    snapshot = producers.producers.snapshot()
     aborted: list[bytes] = []
     state = read_segment(
         segment.local_path,

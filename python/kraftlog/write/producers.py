@@ -14,6 +14,7 @@ from kraftlog.layout.producer_snapshot import producer_snapshot_bytes, read_prod
 from kraftlog.layout.rebuild import aborted_entries
 from kraftlog.layout.segment import Segment
 from kraftlog.transactions.joined_rows import joined
+from kraftlog.transactions.last_batches import LastBatches
 from kraftlog.transactions.producer import TransactionFold, opened_before
 from kraftlog.transactions.producer_state import ProducerState, ProducerStates
 from kraftlog.write.log_files import segment_file
@@ -80,7 +81,32 @@ class LogProducers:
         return producer_snapshot_bytes(self.states())
 
 
-def producers_before(folder: Path, segments: Sequence[Segment], snapshots: Sequence[int], offset: int) -> LogProducers:
+class ScannedProducers:
+    """The producers of a log that is read: their states as in files, and their last batches, which are in no file.
+
+    Parameters
+    ----------
+    states : sequence of ProducerState
+        The producers before the first batch that is read.
+
+    Attributes
+    ----------
+    producers : LogProducers
+    last_batches : LastBatches
+    """
+
+    def __init__(self, states: Sequence[ProducerState] = ()) -> None:
+        self.producers, self.last_batches = LogProducers(states), LastBatches(states)
+
+    def add(self, headers: Headers) -> bytes:
+        """Process the next batches, as ``LogProducers.add``."""
+        self.last_batches.add(headers)
+        return self.producers.add(headers)
+
+
+def producers_before(
+    folder: Path, segments: Sequence[Segment], snapshots: Sequence[int], offset: int
+) -> ScannedProducers:
     """Return the producers before an offset: from the last readable snapshot and the log after it.
 
     Parameters
@@ -103,10 +129,10 @@ def producers_before(folder: Path, segments: Sequence[Segment], snapshots: Seque
     return producers
 
 
-def _last_snapshot(folder: Path, snapshots: Sequence[int], offset: int) -> tuple[int, LogProducers]:
+def _last_snapshot(folder: Path, snapshots: Sequence[int], offset: int) -> tuple[int, ScannedProducers]:
     for start in reversed([each for each in snapshots if each <= offset]):
         try:
-            return start, LogProducers(read_producer_snapshot(segment_file(folder, start, "snapshot")))
+            return start, ScannedProducers(read_producer_snapshot(segment_file(folder, start, "snapshot")))
         except CorruptRecordError:  # Kafka also tries the previous one
             continue
-    return 0, LogProducers()
+    return 0, ScannedProducers()
