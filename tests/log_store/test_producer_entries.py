@@ -54,6 +54,24 @@ def test_epochs():
         entries.check(Stamp(7, 0, 3), 1, "t-0")
 
 
+@pytest.mark.parametrize(("marker_epoch", "epoch"), [(1, 1), (0, 0), (0, 1)])
+def test_the_first_sequence_behind_a_marker_without_batches(marker_epoch: int, epoch: int):
+    """The producer is known, and so its first sequence: ``ProducerAppendInfo.checkSequence``."""
+    entries = ProducerEntries()
+    entries.end(7, marker_epoch, 1)
+    with pytest.raises(OutOfOrderSequenceError, match="t-0: producer 7: expected sequence 0, found 3"):
+        entries.check(Stamp(7, epoch, 3, is_transactional=True), 1, "t-0")
+    assert entries.check(Stamp(7, epoch, 0, is_transactional=True), 1, "t-0") is None
+
+
+def test_an_unknown_producer_may_go_on_with_any_sequence():
+    """Its batches may have been deleted, or it has written nothing for a day."""
+    entries = written(2)
+    entries.expire(50)
+    assert entries.check(Stamp(7, 0, 6), 1, "t-0") is None
+    assert entries.check(Stamp(7, 0, 9), 1, "t-0") is None
+
+
 def test_transactions():
     entries = ProducerEntries()
     assert entries.first_unstable_offset() is None

@@ -220,6 +220,21 @@ def test_a_newer_client_adds_partitions_by_writing(broker: Broker):
     assert in_log(broker) == [("0", "committed"), ("1", "aborted"), ("2", "committed")]
 
 
+def test_the_first_sequence_behind_the_end_of_a_transaction_is_0(broker: Broker):
+    with BrokerClient(broker) as client:
+        client.create("orders")
+        begun = client.init("t")
+        assert client.produce(of(begun, "a", sequence=0), version=NEW, transactional_id="t")["error_code"] == 0
+        begun = client.ask(END, 5, named(begun, committed=True))
+        codes = [  # two requests on their way, of which the first is lost
+            client.produce(of(begun, str(sequence), sequence=sequence), version=NEW, transactional_id="t")["error_code"]
+            for sequence in (1, 0, 1)
+        ]
+        assert codes == [ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 0, 0]
+        assert client.ask(END, 5, named(begun, committed=True))["error_code"] == 0
+    assert in_log(broker) == [("a", "committed"), ("0", "committed"), ("1", "committed")]
+
+
 def test_a_newer_client_may_abort_nothing_and_not_commit_it(broker: Broker):
     with BrokerClient(broker) as client:
         begun = client.init("t")

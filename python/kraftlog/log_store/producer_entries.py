@@ -182,16 +182,12 @@ class ProducerEntries:
             raise InvalidTransactionError(f"{who}: not a transactional batch, within a transaction")
         if stamp.sequence == NONE:
             return None
-        if stamp.producer_epoch > entry.producer_epoch:
-            expected = 0
-        else:
+        if stamp.producer_epoch == entry.producer_epoch:
             last = (stamp.sequence + records_count - 1) % SEQUENCES
             for batch in entry.batches:
                 if (batch.first_sequence, batch.last_sequence) == (stamp.sequence, last):
                     return batch
-            if not entry.batches:
-                return None  # the log does not show the next sequence
-            expected = (entry.batches[-1].last_sequence + 1) % SEQUENCES
+        expected = entry.next_sequence(stamp.producer_epoch)
         if stamp.sequence != expected:
             raise OutOfOrderSequenceError(f"{who}: expected sequence {expected}, found {stamp.sequence}")
         return None
