@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import uuid
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +19,13 @@ from confluent_kafka import TopicPartition
 from group_member import Member
 
 import kraftlog
+from kraftlog.disk.waiting import about_to_wait
+from kraftlog.log_store.group_coordinator import GroupCoordinator
+from kraftlog.log_store.open_files import OpenFiles
+from kraftlog.log_store.partition import Partition
 from kraftlog.protocol.error_code import ErrorCode
 from kraftlog.server.broker import Broker
+from kraftlog.server.client_transactions import ClientProducer
 
 LIMIT = 30.0
 OFFSET_FETCH = 9
@@ -356,6 +363,71 @@ def test_a_producer_that_goes_on_after_an_error_twice_is_not_the_one_before(brok
         assert client.ask(END, 5, named(begun, committed=True))["error_code"] == 0
         assert client.init("t", **claim)["error_code"] == ErrorCode.PRODUCER_FENCED
     assert in_log(broker) == [("x", "committed")]
+
+
+def ended_by_another(broker: Broker, topic: str, patch: pytest.MonkeyPatch) -> list[str]:
+    """Let the next append to a topic find a transaction aborted that was open before: its markers come first.
+
+    Returns
+    -------
+    list of str
+        The status of the transaction before that append.
+    """
+    markers, statuses = threading.Event(), list[str]()
+    use, end = OpenFiles.use, GroupCoordinator.end
+    transactions = broker.store.parts.transactions
+
+    def ending(*args: Any, **others: Any) -> None:
+        markers.set()  # they are in their partitions, and so is the lock of the groups still to be taken
+        end(*args, **others)
+
+    def using(files: OpenFiles, partition: Partition) -> None:
+        about_to_wait()
+        if partition.key[0] == topic and not statuses:
+            state = transactions.state("t")
+            assert state is not None
+            statuses.append(state.status_name)
+            abort = partial(transactions.end, ClientProducer("t", state.producer_id, state.producer_epoch))
+            threading.Thread(target=abort, kwargs={"is_commit": False}).start()
+            assert markers.wait(LIMIT)
+        use(files, partition)
+
+    patch.setattr(OpenFiles, "use", using)
+    patch.setattr(GroupCoordinator, "end", ending)
+    return statuses
+
+
+def test_a_batch_that_its_marker_overtakes_is_refused(broker: Broker, monkeypatch: pytest.MonkeyPatch):
+    """It would begin a transaction that nobody ends, or be in the next one (KIP-890, part 1)."""
+    with BrokerClient(broker) as client:
+        client.create("orders")
+        begun = client.init("t")
+        assert add_partitions(client, begun, "orders") == [0]
+        broker.store.parts.partition_of(("orders", 0))  # open before the append
+        with monkeypatch.context() as patch:
+            statuses = ended_by_another(broker, "orders", patch)
+            late = client.produce(of(begun, "late", sequence=0), version=OLD, transactional_id="t")
+        assert (late["error_code"], statuses) == (ErrorCode.INVALID_TXN_STATE, ["Ongoing"])
+        assert add_partitions(client, begun, "orders") == [0]
+        data = of(begun, "next", sequence=0)
+        assert client.produce(data, version=OLD, transactional_id="t")["error_code"] == 0
+        assert client.ask(END, 4, named(begun, committed=True))["error_code"] == 0
+    assert in_log(broker) == [("next", "committed")]
+
+
+def test_offsets_that_their_marker_overtakes_are_refused(broker: Broker, monkeypatch: pytest.MonkeyPatch):
+    with BrokerClient(broker) as client:
+        client.create("orders")
+        begun = client.init("t")
+        assert client.ask(ADD_OFFSETS, 4, named(begun, group_id="g"))["error_code"] == 0
+        with monkeypatch.context() as patch:
+            statuses = ended_by_another(broker, "__consumer_offsets", patch)
+            assert commit_offsets(client, begun, 4, 7) == ErrorCode.INVALID_TXN_STATE
+        assert statuses == ["Ongoing"]
+        assert fetch_offset(client, require_stable=True) == (0, -1)
+        assert client.ask(ADD_OFFSETS, 4, named(begun, group_id="g"))["error_code"] == 0
+        assert client.ask(END, 4, named(begun, committed=True))["error_code"] == 0
+        assert fetch_offset(client) == (0, -1)
 
 
 def commit_offsets(client: BrokerClient, begun: dict[str, Any], version: int, offset: int, **others: Any) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from kraftlog.codec.options import ReadOptions
 from kraftlog.coordinator.coordinator_partition import coordinator_partition
@@ -135,8 +135,18 @@ class GroupCoordinator:
             self._offsets.finish(commit)
         self._runtime.note_write(partition)
 
-    def commit_in_transaction(self, member: GroupMetadata, offsets: Offsets, stamp: Stamp) -> None:
+    def commit_in_transaction(
+        self, member: GroupMetadata, offsets: Offsets, stamp: Stamp, verify: Callable[[], None] | None = None
+    ) -> None:
         """Write offsets that count when a transaction is committed, to a partition that is in it.
+
+        Parameters
+        ----------
+        member : GroupMetadata
+        offsets : mapping of (str, int) to OffsetAndMetadata
+        stamp : Stamp
+        verify : callable, optional
+            As in ``Partition.append_batch``.
 
         Raises
         ------
@@ -147,7 +157,7 @@ class GroupCoordinator:
         with self._lock:
             self._members.check(member, is_transactional=True)
             self._offsets.begin(commit)
-            partition = self._append(commit, stamp)
+            partition = self._append(commit, stamp, verify)
         self._runtime.note_write(partition)
 
     def end(
@@ -208,15 +218,18 @@ class GroupCoordinator:
         for partition in written:
             partition.sync()
 
-    def _append(self, commit: Commit, stamp: Stamp) -> Partition:
+    def _append(self, commit: Commit, stamp: Stamp, verify: Callable[[], None] | None = None) -> Partition:
         try:
             records = offset_records(commit.group, commit.offsets, self._runtime.now())
-            partition, commit.record_offset = self._write(commit.group, records, stamp)
+            partition, commit.record_offset = self._write(commit.group, records, stamp, verify)
         except BaseException:
             self._offsets.drop(commit)
             raise
         return partition
 
-    def _write(self, group: str, records: Sequence[KeyAndValue], stamp: Stamp) -> tuple[Partition, int]:
+    def _write(
+        self, group: str, records: Sequence[KeyAndValue], stamp: Stamp, verify: Callable[[], None] | None = None
+    ) -> tuple[Partition, int]:
         partition = self._runtime.partition(self.partition_for(group))
-        return partition, partition.append_rows(rows_of_records(records), stamp, _BATCHES, self._runtime.now())
+        rows, now = rows_of_records(records), self._runtime.now()
+        return partition, partition.append_rows(rows, stamp, _BATCHES, now, verify)

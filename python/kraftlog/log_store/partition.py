@@ -202,8 +202,24 @@ class Partition:
         """Whether everything appended is on disk; true for a deleted partition."""
         return self._is_deleted or self._synced >= self.next_offset
 
-    def append_rows(self, rows: pa.RecordBatch, stamp: Stamp, options: BatchOptions, timestamp_ms: int) -> int:
+    def append_rows(
+        self,
+        rows: pa.RecordBatch,
+        stamp: Stamp,
+        options: BatchOptions,
+        timestamp_ms: int,
+        verify: Callable[[], None] | None = None,
+    ) -> int:
         """Append rows; they are on disk after ``sync``.
+
+        Parameters
+        ----------
+        rows : RecordBatch
+        stamp : Stamp
+        options : BatchOptions
+        timestamp_ms : int
+        verify : callable, optional
+            As in ``append_batch``.
 
         Returns
         -------
@@ -224,11 +240,20 @@ class Partition:
         if "compact" in self.topic.cleanup_policy:
             self._check_keys(rows, "-".join(map(str, self.key)))
         return self._append_of(
-            stamp, rows.num_rows, lambda: self._encoded(rows, stamp, options, timestamp_ms), timestamp_ms
+            stamp, rows.num_rows, lambda: self._encoded(rows, stamp, options, timestamp_ms), timestamp_ms, verify
         )
 
-    def append_batch(self, batch: ProducedBatch, timestamp_ms: int) -> int:
+    def append_batch(self, batch: ProducedBatch, timestamp_ms: int, verify: Callable[[], None] | None = None) -> int:
         """Append the batch of a client as it is; it is on disk after ``sync``.
+
+        Parameters
+        ----------
+        batch : ProducedBatch
+        timestamp_ms : int
+        verify : callable, optional
+            Raises an error if the batch may not be appended now. A transaction in whose state this partition is has its
+            marker still to come: no marker is appended during the call. Kafka has a ``VerificationGuard`` for this
+            (KIP-890).
 
         Returns
         -------
@@ -248,15 +273,24 @@ class Partition:
                 about_to_wait()  # before the memory of the request is changed, which is then checked again
             return batch.placed(self._log.next_offset, self.leader_epoch)
 
-        return self._append_of(batch.stamp, batch.records_count, placed, timestamp_ms)
+        return self._append_of(batch.stamp, batch.records_count, placed, timestamp_ms, verify)
 
-    def _append_of(self, stamp: Stamp, records_count: int, batches: Callable[[], Buffer], timestamp_ms: int) -> int:
+    def _append_of(
+        self,
+        stamp: Stamp,
+        records_count: int,
+        batches: Callable[[], Buffer],
+        timestamp_ms: int,
+        verify: Callable[[], None] | None,
+    ) -> int:
         """Append batches of a producer, unless they are already in the log; return their first offset."""
         where = "-".join(map(str, self.key))
         self._open_files.use(self)
         with self._lock:
             self._check_open()
             self._make_whole()
+            if verify is not None:
+                verify()
             duplicate = self.producers.check(stamp, records_count, where)
             if duplicate is not None:
                 return duplicate.base_offset

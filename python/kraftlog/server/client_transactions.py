@@ -59,6 +59,9 @@ class ClientTransactions:
     def check(self, producer: ClientProducer, partition: TopicPartition) -> None:
         """Check that a partition is in the open transaction of a producer, which older clients add it to first.
 
+        It is called by the append to the partition: earlier, the marker of the transaction could still come before the
+        batch. For it takes no lock, and the state of a transaction moves before its markers are appended.
+
         Raises
         ------
         InvalidProducerIdMappingError, ProducerFencedError, InvalidTransactionError

@@ -102,6 +102,7 @@ class ProduceRequests:
         parts, key = self._store.parts, (topic.name, number)
         partition, now = parts.partition_of(key), parts.clock()
         batch = _checked(records or b"", parts.topic_of(topic.name), now)
+        verify = None
         if batch.stamp.is_transactional:
             transactional_id = request.values["transactional_id"]
             if not transactional_id:
@@ -109,12 +110,11 @@ class ProduceRequests:
             producer = ClientProducer(transactional_id, batch.stamp.producer_id, batch.stamp.producer_epoch)
             if request.version >= _ADDS_PARTITIONS:
                 self._transactions.add(producer, [key], WITH_EPOCH_BUMP)
-            else:
-                self._transactions.check(producer, key)
+            verify = partial(self._transactions.check, producer, key)
         syncs = request.values["acks"] == _WAITS_FOR_DISK and partition.waits_for_disk
         if syncs:
             about_to_wait()
-        base_offset = partition.append_batch(batch, now)
+        base_offset = partition.append_batch(batch, now, verify)
         if syncs:
             partition.sync()
         return {"base_offset": base_offset, "log_start_offset": partition.log_start_offset}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from kraftlog.log_store.errors import InvalidProducerEpochError, ProducerFencedError
@@ -195,10 +196,10 @@ class TransactionRequests:
         key = self._offsets_of(group_id)
         if request.version >= _COMMITS_WITH_BUMP:
             self._transactions.add(producer, [key], WITH_EPOCH_BUMP)
-        else:
-            self._transactions.check(producer, key)
         stamp = Stamp(producer.producer_id, producer.producer_epoch, NONE, is_transactional=True)
-        self._store.parts.groups.commit_in_transaction(GroupMetadata(group_id), offsets, stamp)
+        self._store.parts.groups.commit_in_transaction(
+            GroupMetadata(group_id), offsets, stamp, partial(self._transactions.check, producer, key)
+        )
         self._store.parts.partition_of(key).sync()  # the transaction may be committed after a crash
 
 
