@@ -19,6 +19,9 @@ from clients import READERS
 from group_member import OFFSET_COMMIT
 
 import kraftlog
+from kraftlog import LogStore
+from kraftlog.disk.waiting import about_to_wait
+from kraftlog.log_store.open_files import OpenFiles
 from kraftlog.log_store.partition import Partition
 from kraftlog.protocol.error_code import ErrorCode
 from kraftlog.server.broker import Broker
@@ -270,6 +273,42 @@ def test_topics_by_id(broker: Broker):
         codes = [one["partition_responses"][0]["error_code"] for one in answer["responses"]]
         assert codes == [ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.INVALID_TOPIC_EXCEPTION]
     assert log_of(broker.path) == [(0, "one")]
+
+
+@pytest.mark.parametrize(
+    ("owner", "step", "code"),
+    [
+        (LogStore, "_partition", ErrorCode.UNKNOWN_TOPIC_ID),  # its partition is found by name
+        (OpenFiles, "use", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),  # it is found, and yet to be written
+    ],
+    ids=["found", "written"],
+)
+def test_a_topic_that_is_created_again_gets_no_records_by_its_old_id(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch, owner: type, step: str, code: ErrorCode
+):
+    run = getattr(owner, step)
+    created: list[bytes] = []
+
+    def late(*args: Any) -> Any:
+        about_to_wait()
+        if not created:
+            created.append(broker.store.topics["orders"].topic_id)
+            broker.store.delete_topic("orders")
+            broker.store.create_topic("orders")
+            created.append(broker.store.topics["orders"].topic_id)
+        return run(*args)
+
+    with BrokerClient(broker) as client:
+        (topic,) = client.ask(METADATA, 13, {"topics": [{"name": "orders"}]})["topics"]
+        client.produce(batch("one"))
+        data = {"topic_id": topic["topic_id"], "partition_data": [{"index": 0, "records": batch("late")}]}
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, step, late)
+            (answer,) = client.ask(0, 13, {"acks": 1, "timeout_ms": 1, "topic_data": [data]})["responses"]
+        assert created[0] == topic["topic_id"] != created[1]
+        assert answer["partition_responses"][0]["error_code"] == code
+        assert client.produce(batch("new"))["base_offset"] == 0
+    assert log_of(broker.path) == [(0, "new")]
 
 
 def test_topics_that_clients_create(tmp_path: Path):

@@ -25,6 +25,7 @@ _ACKS = (-1, 0, 1)
 _WAITS_FOR_DISK = -1
 _ADDS_PARTITIONS = 12  # since this version the request itself takes partitions into the transaction (KIP-890)
 _NO_OFFSET = -1
+_UNKNOWN_TOPIC_ID: dict[str, Any] = {"error_code": ErrorCode.UNKNOWN_TOPIC_ID, "error_message": "no topic has this id"}
 _MOST_QUICK = 1 << 16  # bytes, also when decompressed: a switch to another thread takes as long
 
 
@@ -80,8 +81,8 @@ class ProduceRequests:
             return fields | {"error_code": ErrorCode.INVALID_REQUIRED_ACKS, "error_message": message}
         topic = self._log.topic(requested["name"], requested["topic_id"])
         if topic is None and requested["topic_id"] != NO_TOPIC_ID:
-            return fields | {"error_code": ErrorCode.UNKNOWN_TOPIC_ID, "error_message": "no topic has this id"}
-        outcome = Outcome.of(lambda: self._written(request, topic, requested["name"], one["index"], one["records"]))
+            return fields | _UNKNOWN_TOPIC_ID
+        outcome = Outcome.of(lambda: self._written(request, topic, requested, one))
         error = outcome.error
         if isinstance(error, ProducerFencedError):  # producers expect the other name here (KIP-588)
             outcome = Outcome(None, InvalidProducerEpochError(str(error)))
@@ -92,16 +93,19 @@ class ProduceRequests:
         return fields | fields_of(outcome)
 
     def _written(
-        self, request: Request, topic: ReadableTopic | None, name: str, number: int, records: memoryview | None
+        self, request: Request, topic: ReadableTopic | None, requested: Mapping[str, Any], one: Mapping[str, Any]
     ) -> dict[str, Any]:
-        if len(records or b"") > _MOST_QUICK:
+        name, records = requested["name"], one["records"] or b""
+        if len(records) > _MOST_QUICK:
             about_to_wait()
         check_not_internal(name if topic is None else topic.name)
         if topic is None:
             raise UnknownTopicOrPartitionError(f"topic {name!r}: the store has no such topic")
-        parts, key = self._store.parts, (topic.name, number)
+        parts, key = self._store.parts, (topic.name, one["index"])
         partition, now = parts.partition_of(key), parts.clock()
-        batch = _checked(records or b"", parts.topic_of(topic.name), now)
+        if requested["topic_id"] not in (NO_TOPIC_ID, partition.topic.topic_id):
+            return _UNKNOWN_TOPIC_ID  # deleted and created again since; a partition that is deleted now is not written
+        batch = _checked(records, parts.topic_of(topic.name), now)
         verify = None
         if batch.stamp.is_transactional:
             transactional_id = request.values["transactional_id"]
