@@ -259,7 +259,8 @@ def test_members_that_do_not_ask_for_their_assignments_in_time_are_removed():
         await turns()
         await group.sync(leader, None, group.generation, {})
         await waits
-        await asyncio.sleep(2 * SHORT_MS / 1000)
+        while group.state == GroupState.STABLE:
+            await asyncio.sleep(0.001)
         assert group.state == GroupState.PREPARING_REBALANCE
         assert group.members.keys() == {leader, members.members["synced"].member_id}
 
