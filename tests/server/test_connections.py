@@ -8,7 +8,7 @@ import socket
 import struct
 import time
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -345,19 +345,52 @@ def test_a_client_that_sends_a_byte_now_and_then_is_closed():
         assert is_well(server)
 
 
-def test_a_client_that_vanishes_in_a_long_poll_leaves_nothing():
-    with LogServer(LOG, max_idle_ms=200, max_connections=2) as server:
+def connections_of(server: LogServer) -> Collection[Any]:
+    return server._thread._server._connections  # type: ignore[union-attr]
+
+
+def until_none(connections: Collection[Any]) -> None:
+    deadline = time.monotonic() + LIMIT
+    while connections:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("is_reset", [False, True])
+def test_a_client_that_is_gone_in_a_long_poll_leaves_nothing(is_reset: bool):
+    with LogServer(LOG, max_connections=2) as server:
         clients = [Client(server), Client(server)]
         for client in clients:
             assert client.ask(METADATA, 12, {"topics": None})
             client.send(client.frame(FETCH, 12, fetch_of("orders", 130, max_wait_ms=2**31 - 1)))
+            if is_reset:
+                client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             client.socket.close()
-        connections = server._thread._server._connections  # type: ignore[union-attr]
-        deadline = time.monotonic() + LIMIT
-        while connections:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        until_none(connections_of(server))
         assert is_well(server)
+
+
+def test_a_client_that_vanishes_in_a_long_poll_is_answered_when_it_has_been_idle():
+    """Nothing tells the server, which learns of it when nobody takes the answer."""
+    with LogServer(LOG, max_idle_ms=200) as server, Client(server) as client:
+        answer = client.ask(FETCH, 12, fetch_of("orders", 130, max_wait_ms=2**31 - 1))
+        assert answer["responses"][0]["partitions"][0]["records"] == b""
+
+
+def test_a_client_that_sends_no_more_gets_its_answers(server: LogServer):
+    """It may have shut down one direction only; what waits for more records is answered with those that are there."""
+    with Client(server) as client:
+        fetch = fetch_of("orders", 130, max_wait_ms=2**31 - 1)
+        frames = [client.frame(FETCH, 12, fetch) for _ in range(2)]
+        client.send(b"".join(frames) + client.frame(METADATA, 12, {"topics": None}))
+        client.socket.shutdown(socket.SHUT_WR)
+        for number in (1, 2):
+            client.correlation_id = number
+            (partition,) = client.answer(FETCH, 12)["responses"][0]["partitions"]
+            assert (partition["error_code"], partition["records"]) == (ErrorCode.NONE, b"")
+        client.correlation_id = 3
+        assert len(client.answer(METADATA, 12)["topics"]) == 3
+        assert client.is_closed()
 
 
 def test_hundreds_of_connections_at_once_and_more_than_allowed():

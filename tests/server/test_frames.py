@@ -106,8 +106,7 @@ def test_what_was_sent_before_the_end_is_answered(size: int):
 
     async def run(connection: Connection) -> None:
         received = await connection.frame(MOST)
-        while not connection._is_ended:
-            await asyncio.sleep(0.001)
+        await connection.ended
         await asyncio.sleep(0.001)
         await connection.send([framed(bytes(received))])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from typing import Any
 import confluent_kafka
 import pytest
 from group_member import DESCRIBE, FIND_COORDINATOR, LEAVE, LIST, OFFSET_COMMIT, OFFSET_FETCH, SESSION_MS, Member
+from test_frames import until
 
 import kraftlog
 from kraftlog.protocol.error_code import ErrorCode
@@ -192,6 +194,29 @@ def test_a_broker_removes_groups_that_nobody_uses(tmp_path: Path, monkeypatch: p
     monkeypatch.undo()
     with Broker(path) as broker:
         assert listed(broker) == {"stays": "Stable"}
+
+
+@pytest.mark.parametrize("makes_room", [False, True])
+def test_a_member_that_sends_no_more_while_it_joins(makes_room: bool):
+    """It stays in the group, as in Kafka, and is answered; but its connection makes room for that of another client."""
+    with LogServer(LOG, max_connections=2) as server, Member(server) as one, Member(server) as two:
+        one.join()
+        one.sync({one.member_id: b"all"})
+        for _ in range(2):  # first for an id
+            two.send(two.join_frame())
+            two.member_id = two.member_id or two.joined()["member_id"]
+        two.socket.shutdown(socket.SHUT_WR)
+        connections = server._thread._server._open  # type: ignore[union-attr]
+        until(lambda: any(each.ended.done() for each in connections))
+        if makes_room:
+            with Member(server, "other") as three, Member(server) as four:
+                assert three.join()["error_code"] == 0
+                assert four.is_closed()  # those of clients that are there stay
+                assert two.is_closed()
+        assert [each["member_id"] for each in one.join()["members"]] == [one.member_id, two.member_id]
+        if not makes_room:
+            assert two.joined()["generation_id"] == 2
+        assert two.is_closed()
 
 
 @pytest.mark.parametrize(

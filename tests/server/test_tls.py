@@ -21,7 +21,7 @@ from aiokafka.helpers import create_ssl_context
 from confluent_kafka import Consumer, KafkaException, Producer
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
-from test_connections import LIMIT, LOG, METADATA, Client
+from test_connections import FETCH, LIMIT, LOG, METADATA, Client, connections_of, fetch_of, until_none
 from test_frames import MIB, SIZES, echo, framed, served
 
 import kraftlog
@@ -200,6 +200,14 @@ def test_silent_clients_are_closed_and_counted(files: Certificates):
                 assert third.is_closed()
             assert silent.is_closed()
             assert slow.is_closed()
+        assert is_well(server, trusting(files))
+
+
+def test_a_client_that_is_gone_in_a_long_poll_leaves_nothing(files: Certificates):
+    with kraftlog.LogServer(LOG, tls=Tls(files.server, files.server_key), max_connections=1) as server:
+        with TlsClient(server, trusting(files)) as client:
+            client.send(client.frame(FETCH, 12, fetch_of("orders", 130, max_wait_ms=2**31 - 1)))
+        until_none(connections_of(server))
         assert is_well(server, trusting(files))
 
 

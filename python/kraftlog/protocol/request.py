@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from asyncio import Future
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import groupby
@@ -47,6 +48,8 @@ class Request:
         Address of the client.
     values : dict
         Its fields, as ``decode_message`` returns them.
+    ended : Future or None
+        Is done when the client sends no more, and is probably gone; None of a client without a connection.
     """
 
     api: Api
@@ -55,15 +58,17 @@ class Request:
     client_id: str | None
     client_host: str
     values: dict[str, Any]
+    ended: Future[None] | None = None
 
     @classmethod
-    def parse(cls, frame: Buffer, client_host: str) -> Request:
+    def parse(cls, frame: Buffer, client_host: str, ended: Future[None] | None = None) -> Request:
         """Parse a frame without its length.
 
         Parameters
         ----------
         frame : buffer
         client_host : str
+        ended : Future, optional
 
         Raises
         ------
@@ -91,7 +96,7 @@ class Request:
         if version in api.request.flexible:
             at = _after_tags(view, at)
         values = decode_message(api.request, version, view[at:])
-        return cls(api, version, correlation_id, client_id, client_host, values)
+        return cls(api, version, correlation_id, client_id, client_host, values, ended)
 
     @property
     def has_response(self) -> bool:

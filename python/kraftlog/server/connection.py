@@ -53,19 +53,21 @@ class Connection(asyncio.BufferedProtocol):
         self._waiting = bytearray()  # what has arrived, from the length of the next frame on
         self._frame: memoryview | None = None  # a large one, while it arrives
         self._filled = self._room = self._size = 0
-        self._is_paused = self._is_held_back = self._is_ended = False
+        self._is_paused = self._is_held_back = False
         self._left: float | None = None  # of the time that the client has for a frame
         self._arrival: asyncio.Future[None] | None = None
         self._writable = asyncio.Event()
         self._writable.set()
         self._transport: asyncio.Transport
         self._socket: socket.socket
+        self._ended: asyncio.Future[None]
         self._task: asyncio.Task[None]
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin to run."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
+        self._ended = asyncio.get_running_loop().create_future()
         if self._ssl_context is not None:
             transport.pause_reading()
         self._socket = transport.get_extra_info("socket")
@@ -117,14 +119,12 @@ class Connection(asyncio.BufferedProtocol):
 
     def eof_received(self) -> bool:
         """Keep the connection open: the client may wait for responses. TLS does not allow this."""
-        self._is_ended = True
-        self._wake()
+        self._end()
         return self._ssl_context is None
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Let readers and writers fail."""
-        self._is_ended = True
-        self._wake()
+        self._end()
         self._writable.set()
 
     def pause_writing(self) -> None:
@@ -134,6 +134,11 @@ class Connection(asyncio.BufferedProtocol):
     def resume_writing(self) -> None:
         """Let writers go on."""
         self._writable.set()
+
+    def _end(self) -> None:
+        if not self._ended.done():
+            self._ended.set_result(None)
+        self._wake()
 
     def _wake(self) -> None:
         if self._arrival is not None and not self._arrival.done():
@@ -169,7 +174,7 @@ class Connection(asyncio.BufferedProtocol):
 
     async def _arrived(self) -> None:
         """Wait until more bytes have arrived, or a frame is complete; the end of memory or its return end it, too."""
-        if self._is_ended:
+        if self._ended.done():
             raise ConnectionResetError("the client has closed the connection")
         loop = asyncio.get_running_loop()
         self._arrival = loop.create_future()
@@ -178,6 +183,11 @@ class Connection(asyncio.BufferedProtocol):
             await self._arrival
         if self._left is not None and not is_held_back:
             self._left -= loop.time() - began
+
+    @property
+    def ended(self) -> asyncio.Future[None]:
+        """Is done when the client sends no more: most are gone then, and some still read responses."""
+        return self._ended
 
     @property
     def client_host(self) -> str:

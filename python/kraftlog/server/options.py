@@ -38,7 +38,7 @@ class ServerOptions:
         it, connections wait with what they send. The same number of responses, until clients have read them; above it,
         a fetch returns one batch.
     max_connections : int
-        Others are closed.
+        Others are closed. One whose client sends no more makes room for another.
     tls : Tls or None
         Encryption of all connections; by default there is none.
     users : Users or None

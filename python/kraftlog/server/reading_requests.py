@@ -60,12 +60,13 @@ class ReadingRequests:
             return {"error_code": context.error_code}
         isolation_level = _isolation_level(values)
         loop = asyncio.get_running_loop()
-        # a client that vanishes while it waits is noticed only when it is answered
+        # a client that vanishes without closing its connection is noticed only when it is answered
         wait_ms = min(max(values["max_wait_ms"], 0), self._options.max_idle_ms)
         deadline = loop.time() + wait_ms / 1000
         grown: asyncio.Future[None] | None = None
+        ends = [] if request.ended is None else [request.ended]  # it may still read what is there
         while True:
-            is_late = loop.time() >= deadline
+            is_late = loop.time() >= deadline or any(end.done() for end in ends)
             max_bytes = min(values["max_bytes"], self._options.max_response_bytes, self._unread.left)
             min_bytes = min(values["min_bytes"], max_bytes)
             try:
@@ -76,7 +77,8 @@ class ReadingRequests:
                     break
                 del answers  # what waits for more holds neither files nor memory
                 if grown is not None:
-                    await asyncio.wait([grown], timeout=max(deadline - loop.time(), 0))
+                    left_s = max(deadline - loop.time(), 0)
+                    await asyncio.wait([grown, *ends], timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
             finally:
                 if grown is not None:
                     grown.cancel()

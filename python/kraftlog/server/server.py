@@ -78,6 +78,7 @@ class Server:
         self._listening = listening
         self._unread = unread
         self._connections: set[asyncio.Task[None]] = set()
+        self._open: dict[Connection, None] = {}  # those that count, in the order in which they began
         self._server: asyncio.Server | None = None
         self._is_closed = False
         self._next_warning = 0.0
@@ -119,11 +120,12 @@ class Server:
         if self._is_closed:
             connection.abort()
             return
-        if task is None or len(self._connections) >= self._options.max_connections:
-            _log.warning("a connection is closed: %d are open", len(self._connections))
+        if task is None or not self._has_room():
+            _log.warning("a connection is closed: %d are open", len(self._open))
             connection.abort()
             return
         self._connections.add(task)
+        self._open[connection] = None
         try:
             async with asyncio.timeout(min(self._options.max_idle_ms / 1000, _HANDSHAKE_SECONDS)):
                 await connection.encrypt()
@@ -141,7 +143,21 @@ class Server:
             _log.exception("a connection is closed")
         finally:
             self._connections.discard(task)
+            self._open.pop(connection, None)
             connection.abort()
+
+    def _has_room(self) -> bool:
+        """Whether one more connection may be open; if necessary, one is closed whose client sends no more.
+
+        Its request goes on, such as a JoinGroup that waits: what a client has asked for is done, as in Kafka.
+        """
+        if len(self._open) < self._options.max_connections:
+            return True
+        ended = next((one for one in self._open if one.ended.done()), None)
+        if ended is not None:
+            del self._open[ended]
+            ended.abort()
+        return ended is not None
 
     async def _authenticate(self, connection: Connection, authentication: Authentication) -> None:
         """Answer nothing but versions until the client is a user.
@@ -158,7 +174,7 @@ class Server:
                 token = authentication.token(frame)
                 response: Pieces | None = [len(token).to_bytes(4, "big") + token]
             else:
-                response = await _answer(handlers, frame, connection.client_host)
+                response = await _answer(handlers, frame, connection.client_host, connection.ended)
             if authentication.failure is not None:
                 await asyncio.sleep(_FAILURE_SECONDS)
             await connection.send(response or [])
@@ -168,13 +184,15 @@ class Server:
     async def _answer_one(self, connection: Connection) -> None:
         idle_seconds = self._options.max_idle_ms / 1000
         frame = await connection.frame(self._options.max_request_bytes, idle_seconds)
-        response = await self.response(frame, connection.client_host)
+        response = await self.response(frame, connection.client_host, connection.ended)
         if response is None:
             return
         with self._unread.held(sum(map(len, response))):
             await connection.send(response, idle_seconds)
 
-    async def response(self, frame: Buffer, client_host: str) -> Pieces | None:
+    async def response(
+        self, frame: Buffer, client_host: str, ended: asyncio.Future[None] | None = None
+    ) -> Pieces | None:
         """Return the frame of the response to a request; None if its client expects none.
 
         Parameters
@@ -182,13 +200,15 @@ class Server:
         frame : buffer
             The request, without its length.
         client_host : str
+        ended : asyncio.Future, optional
+            Is done when the client sends no more.
 
         Raises
         ------
         InvalidRecordError, UnsupportedRequestError, ConnectionEndedError
             When the only answer is the end of the connection.
         """
-        return await _answer(self._handlers, frame, client_host)
+        return await _answer(self._handlers, frame, client_host, ended)
 
     async def _api_versions(self, request: Request) -> Mapping[str, Any]:
         known = [one for key, one in sorted(apis().items()) if key in self._handlers]
@@ -215,11 +235,13 @@ class Server:
         return fields
 
 
-async def _answer(handlers: Mapping[int, Handler], frame: Buffer, client_host: str) -> Pieces | None:
+async def _answer(
+    handlers: Mapping[int, Handler], frame: Buffer, client_host: str, ended: asyncio.Future[None] | None
+) -> Pieces | None:
     key = api_key(frame)
     if key in apis() and key not in handlers:  # before it is parsed, which takes memory
         raise UnsupportedRequestError(f"{apis()[key].name} is not supported, or not before SASL has authenticated")
-    request = Request.parse(frame, client_host)
+    request = Request.parse(frame, client_host, ended)
     return await _response(handlers[key], request)
 
 
