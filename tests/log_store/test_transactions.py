@@ -7,6 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from threading import Event, current_thread, main_thread
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -27,7 +28,7 @@ from kraftlog.log_store.errors import (
 from kraftlog.log_store.partition import BatchOptions, Partition
 from kraftlog.log_store.producer_entries import Stamp
 from kraftlog.log_store.transaction_coordinator import EXPIRATION_MS, TransactionCoordinator
-from kraftlog.log_store.transaction_state import COMPLETE_COMMIT, LAST_EPOCH
+from kraftlog.log_store.transaction_state import COMPLETE_COMMIT, LAST_EPOCH, TransactionState
 from kraftlog.server.client_transactions import ClientProducer
 from standing_clock import StandingClock
 
@@ -197,7 +198,7 @@ def test_a_transaction_that_ends_while_others_wait_for_its_id(
         slow.send("orders", value="first", partition=0)
     slow.begin_transaction()
     slow.send("orders", pa.table({"value": ["second"]}), partition=0)
-    known, settle = coordinator._id, coordinator._settle
+    known, settle = coordinator._known, coordinator._settle
 
     def looks(name: str) -> object:
         if current_thread() is not main_thread():
@@ -212,7 +213,7 @@ def test_a_transaction_that_ends_while_others_wait_for_its_id(
         settle(*arguments)
 
     others: list[Future[None]] = []
-    monkeypatch.setattr(coordinator, "_id", looks)
+    monkeypatch.setattr(coordinator, "_known", looks)
     monkeypatch.setattr(coordinator, "_settle", waits)
     with ThreadPoolExecutor(1) as pool:
         slow.commit_transaction()
@@ -315,6 +316,73 @@ def test_ids_expire(opened: Opened, store: LogStore, clock: StandingClock):
         assert (new.producer_id, new.producer_epoch) == (1000, 0)
         with pytest.raises(InvalidProducerIdMappingError):
             again._parts.transactions.add_partitions(producer._state, frozenset({("orders", 0)}))
+
+
+def test_ids_that_are_not_in_use_take_no_memory(store: LogStore, clock: StandingClock, monkeypatch: pytest.MonkeyPatch):
+    parts = store._parts.transactions
+    producer = ClientProducer("etl", 0, 0)
+    with pytest.raises(InvalidProducerIdMappingError):
+        parts.add_partitions(producer, frozenset({("orders", 0)}))
+    with pytest.raises(InvalidProducerIdMappingError):
+        parts.end(producer, is_commit=True)
+    with pytest.raises(InvalidTransactionError):
+        parts.abort("etl")
+    assert parts.state("etl") is None
+    assert not parts.has_decided(producer)
+    assert not parts.includes(producer, frozenset())
+    assert parts._ids == {}
+    with monkeypatch.context() as failing:
+        failing.setattr(type(parts._runtime), "next_producer_id", raising(OSError("no id")))
+        with pytest.raises(OSError, match="no id"):
+            parts.init_producer_id("etl", 1000)
+    assert parts._ids == {}
+    parts.init_producer_id("etl", 1000)
+    clock.now += EXPIRATION_MS
+    assert parts.expire() == []
+    clock.now += 1
+    assert parts.expire() == ["etl"]
+    assert parts._ids == {}
+
+
+def raising(error: Exception) -> Callable[..., Any]:
+    def fail(*_: object) -> None:
+        raise error
+
+    return fail
+
+
+def test_a_producer_begins_while_its_id_expires(
+    opened: Opened, store: LogStore, clock: StandingClock, monkeypatch: pytest.MonkeyPatch
+):
+    """What it waits for is the id no longer when it gets it: the next producer would wait for something else."""
+    parts, looked = store._parts.transactions, Event()
+    parts.init_producer_id("etl", 1000)
+    known, settle, entry = parts._id, parts._settle, parts._ids["etl"]
+
+    def looks(name: str) -> object:
+        found = known(name)
+        looked.set()
+        return found
+
+    def waits(*arguments: Any) -> None:
+        if not looked.is_set():
+            others.append(pool.submit(parts.init_producer_id, "etl", 1000))
+            assert looked.wait(60)
+        settle(*arguments)
+
+    others: list[Future[TransactionState]] = []
+    monkeypatch.setattr(parts, "_id", looks)
+    monkeypatch.setattr(parts, "_settle", waits)
+    clock.now += EXPIRATION_MS + 1
+    with ThreadPoolExecutor(1) as pool:
+        assert parts.expire() == ["etl"]
+        state = others[0].result(60)
+    assert (state.producer_id, state.producer_epoch) == (1, 0)
+    assert parts._ids["etl"] is not entry
+    assert parts.state("etl") == state
+    store.close()
+    with opened() as again:
+        assert again.transactional_ids() == [state]
 
 
 def test_a_restart_aborts_what_is_under_way(opened: Opened, store: LogStore):

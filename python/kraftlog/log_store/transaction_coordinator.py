@@ -135,8 +135,7 @@ class TransactionCoordinator:
 
     def state(self, transactional_id: str) -> TransactionState | None:
         """Return the state of an id; None of one that is not known."""
-        entry = self._ids.get(transactional_id)
-        return entry.state if entry is not None else None
+        return self._known(transactional_id).state
 
     def includes(self, producer: TransactionalProducer, partitions: frozenset[TopicPartition]) -> bool:
         """Return whether partitions are in the open transaction of a producer, and the record that says so is on disk.
@@ -150,7 +149,7 @@ class TransactionCoordinator:
             and (state.producer_id, state.producer_epoch) == (producer.producer_id, producer.producer_epoch)
             and partitions <= state.partitions
         )
-        if not is_known or not self._id(producer.transactional_id).is_written:  # asked later: the state moves first
+        if not is_known or not self._known(producer.transactional_id).is_written:  # asked later: the state moves first
             return False
         log = self._log_of(producer.transactional_id)
         return log.is_synced or not log.waits_for_disk
@@ -184,8 +183,7 @@ class TransactionCoordinator:
                 f"transactional id {transactional_id!r}: a timeout of {timeout_ms} ms is not between 1 and "
                 f"{LONGEST_TIMEOUT_MS}"
             )
-        entry = self._id(transactional_id)
-        with entry.lock:
+        with self._claimed(transactional_id) as entry:
             if continues is not None and entry.state is not None:
                 current = _producer_epoch(entry.state)
                 if entry.continued == (continues, current):
@@ -229,7 +227,7 @@ class TransactionCoordinator:
         """
         self.abort_timed_out()
         version = self._version if transaction_version is None else min(transaction_version, self._version)
-        entry = self._id(state.transactional_id)
+        entry = self._known(state.transactional_id)
         with entry.lock:
             now = self._runtime.now()
             event = AddPartitions(state.producer_id, state.producer_epoch, partitions, now, version)
@@ -265,7 +263,7 @@ class TransactionCoordinator:
         """
         self.abort_timed_out()
         request = state.producer_id, state.producer_epoch, is_commit
-        entry = self._id(state.transactional_id)
+        entry = self._known(state.transactional_id)
         with entry.lock:
             if not _has_ended(entry, request):
                 self._check_undecided(entry, state)
@@ -298,7 +296,7 @@ class TransactionCoordinator:
 
     def has_decided(self, state: TransactionalProducer) -> bool:
         """Whether the commit of a producer's transaction may be decided: it can be committed again, and not aborted."""
-        entry = self._id(state.transactional_id)
+        entry = self._known(state.transactional_id)
         with entry.lock:
             return _has_ended(entry, (state.producer_id, state.producer_epoch, True))
 
@@ -318,7 +316,7 @@ class TransactionCoordinator:
         InvalidTransactionError
             When it has none.
         """
-        entry = self._id(transactional_id)
+        entry = self._known(transactional_id)
         with entry.lock:
             if entry.state is None or entry.state.status != ONGOING:
                 raise InvalidTransactionError(f"transactional id {transactional_id!r} has no transaction under way")
@@ -331,7 +329,7 @@ class TransactionCoordinator:
         """
         now = self._runtime.now()
         for name in [name for name, end in list(self._ongoing.items()) if end < now]:
-            entry = self._id(name)
+            entry = self._known(name)
             with entry.lock, _logged(f"transactional id {name!r}: its transaction has timed out"):
                 if self._ongoing.get(name, now) < now:
                     self._abort(entry)
@@ -348,7 +346,7 @@ class TransactionCoordinator:
         self._expires_at, oldest = now + EXPIRED_EVERY_MS, now - EXPIRATION_MS
         expired = []
         for name in sorted(self._ids):
-            entry = self._id(name)
+            entry = self._known(name)
             with entry.lock:
                 state = entry.state
                 if state is not None and not state.is_pending and state.last_update_timestamp < oldest:
@@ -356,12 +354,14 @@ class TransactionCoordinator:
                     self._append(name, KeyAndValue(transaction_key(name), None))
                     entry.state = None
                     expired.append(name)
+                if entry.state is None:
+                    self._forget(name, entry)
         return expired
 
     def recover(self) -> None:
         """Finish what is prepared, and abort what is under way, unless its producer is still there to end it."""
         for name in sorted(self._ids):
-            entry = self._id(name)
+            entry = self._known(name)
             with entry.lock:
                 if entry.state is not None and entry.state.status in PREPARED:
                     self._complete(entry)
@@ -394,7 +394,7 @@ class TransactionCoordinator:
             self._settler.shutdown(drops_waiting=True)
 
     def _settle_one(self, transactional_id: str) -> None:
-        entry = self._id(transactional_id)
+        entry = self._known(transactional_id)
         with entry.lock:
             self._settle(entry)
 
@@ -501,7 +501,7 @@ class TransactionCoordinator:
             done.result()
 
     def _log_of(self, transactional_id: str) -> Partition:
-        entry = self._id(transactional_id)
+        entry = self._known(transactional_id)
         if entry.log_partition < 0:
             count = self._runtime.partition_count(TRANSACTION_STATE)
             entry.log_partition = coordinator_partition(transactional_id, count)
@@ -510,6 +510,31 @@ class TransactionCoordinator:
     def _id(self, transactional_id: str) -> _Id:
         with self._guard:
             return self._ids.setdefault(transactional_id, _Id())
+
+    def _known(self, transactional_id: str) -> _Id:
+        """Return an id, or one without a state, which is not kept: clients may name any."""
+        return self._ids.get(transactional_id) or _Id()
+
+    @contextmanager
+    def _claimed(self, transactional_id: str) -> Iterator[_Id]:
+        """Hold an id that may be new; without a state at the end it is not kept."""
+        while True:
+            entry = self._id(transactional_id)
+            with entry.lock:
+                if self._ids.get(transactional_id) is not entry:
+                    continue  # it has expired since, and another thread may hold the one that is in its place
+                try:
+                    yield entry
+                finally:
+                    if entry.state is None:
+                        self._forget(transactional_id, entry)
+                return
+
+    def _forget(self, transactional_id: str, entry: _Id) -> None:
+        """Remove an id without a state, whose lock is held."""
+        with self._guard:
+            if self._ids.get(transactional_id) is entry:
+                del self._ids[transactional_id]
 
 
 def _producer_epoch(state: TransactionState) -> ProducerEpoch:
