@@ -61,3 +61,21 @@ def test_what_waits_for_the_disk_alone_is_stable():
     offsets.finish(waiting)
     offsets.end(-1, -1, is_commit=False)
     assert committed(offsets) == 5
+
+
+def test_a_tombstone_removes_what_is_before_it():
+    """Also what waits for a transaction: in Kafka a committed transaction does not bring it back."""
+    before, behind = commit(5, 10, producer_id=7, producer_epoch=0), commit(6, 12, producer_id=8, producer_epoch=0)
+    offsets = begun(before, behind)
+    offsets.finish(commit(4, 9))
+    assert offsets.of_topic("orders") == {"g": [AT]}
+    assert offsets.of_topic("others") == {}
+    offsets.forget("other", [AT], record_offset=11)
+    assert committed(offsets) == 4
+    offsets.forget("g", [AT], record_offset=11)
+    assert committed(offsets) is None
+    offsets.end(7, 0, is_commit=True)
+    assert committed(offsets) is None
+    offsets.end(8, 0, is_commit=True)
+    offsets.forget("g", [AT], record_offset=11)
+    assert committed(offsets) == 6

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from faulty_disk import FaultyDisk, Step, io_error
 from kraftlog import LogStore
 from kraftlog.disk.disk import use_disk
 from kraftlog.log_store.errors import StorageError
+from kraftlog.log_store.group_members import GroupMetadata
+from kraftlog.log_store.group_offsets import OffsetAndMetadata
 from kraftlog.log_store.partition import Partition
 from kraftlog.log_store.transaction_coordinator import TransactionCoordinator
 from kraftlog.write.log_end import find_log_end
@@ -86,6 +89,44 @@ def test_offsets_of_a_topic_are_gone_on_disk_before_it(opened: Opened, without_w
         store.delete_topic("t")
         found = logs(without_waiting.steps[before:], OFFSETS, METADATA)
     assert found[:3] == [("append", OFFSETS), ("sync", OFFSETS), ("append", METADATA)]
+
+
+@pytest.mark.parametrize("step_name", ["append", "sync"])
+@pytest.mark.parametrize("whole_topic", [False, True])
+def test_offsets_that_are_not_removed_on_disk_count(
+    opened: Opened, without_waiting: FaultyDisk, step_name: str, whole_topic: bool
+):
+    with opened(offsets_partitions=1) as store:
+        with_offsets(store)
+        without_waiting.fails = lambda step: (
+            io_error() if step.name == step_name and step.path.parent.name == OFFSETS else None
+        )
+        groups = store._parts.groups
+        removes = partial(store.delete_topic, "t") if whole_topic else partial(groups.forget, "g", [("t", 0)])
+        with pytest.raises(StorageError):
+            removes()
+        assert {key: each.offset for key, each in store.committed("g").items()} == {("t", 0): 1}
+        assert "t" in store.topics
+        store._abandon()
+
+
+def test_a_commit_while_offsets_are_removed_stays(opened: Opened, monkeypatch: pytest.MonkeyPatch):
+    """It is behind the tombstone in the log, which a restart reads in this order."""
+    with opened(offsets_partitions=1) as store:
+        with_offsets(store)
+        groups, sync = store._parts.groups, Partition.sync
+
+        def commits(partition: Partition) -> None:
+            monkeypatch.setattr(Partition, "sync", sync)
+            groups.commit(GroupMetadata("g"), {("t", 0): OffsetAndMetadata(7)})
+            partition.sync()
+
+        monkeypatch.setattr(Partition, "sync", commits)
+        groups.forget("g", [("t", 0)])
+        assert store.committed("g") == {("t", 0): OffsetAndMetadata(7)}
+        store._abandon()
+    with opened() as again:
+        assert again.committed("g") == {("t", 0): OffsetAndMetadata(7)}
 
 
 def test_the_states_of_a_transaction_that_others_abort(opened: Opened):

@@ -201,22 +201,26 @@ class GroupCoordinator:
             return
         self._runtime.partition(self.partition_for(group))
         with self._lock:
-            self._offsets.forget(group, partitions)
-            partition, _ = self._write(group, tombstones(group, partitions), Stamp())
+            partition, record_offset = self._write(group, tombstones(group, partitions), Stamp())
         partition.sync()
+        with self._lock:
+            self._offsets.forget(group, partitions, record_offset)
         self._runtime.note_write(partition)
 
     def forget_topic(self, topic: str) -> None:
-        """Remove the offsets of a topic that is deleted."""
+        """Remove the offsets of a topic that is deleted, which are removed on disk then."""
         written = []
         for group in self.groups():
             self._runtime.partition(self.partition_for(group))
         with self._lock:
-            for group, partitions in self._offsets.forget_topic(topic).items():
-                partition, _ = self._write(group, tombstones(group, partitions), Stamp())
-                written.append(partition)
-        for partition in written:
+            for group, partitions in self._offsets.of_topic(topic).items():
+                partition, record_offset = self._write(group, tombstones(group, partitions), Stamp())
+                written.append((partition, group, partitions, record_offset))
+        for partition, *_ in written:
             partition.sync()
+        with self._lock:
+            for _, group, partitions, record_offset in written:
+                self._offsets.forget(group, partitions, record_offset)
 
     def _append(self, commit: Commit, stamp: Stamp, verify: Callable[[], None] | None = None) -> Partition:
         try:

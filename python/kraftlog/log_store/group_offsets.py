@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from kraftlog.log_store.key_and_value import KeyAndValue
 from kraftlog.log_store.transaction_state import NONE, TopicPartition
@@ -155,21 +154,24 @@ class GroupOffsets:
         """Return the groups that have committed offsets."""
         return sorted(group for group, offsets in self._committed.items() if offsets)
 
-    def forget(self, group: str, partitions: Collection[TopicPartition]) -> None:
-        """Drop the offsets of a group for some partitions, and those that wait."""
-        held: list[dict[TopicPartition, Any]] = [self._committed.get(group, {})]
-        held += [each.offsets for each in self._waiting if each.group == group]
-        for key in partitions:
-            for offsets in held:
-                offsets.pop(key, None)
-
-    def forget_topic(self, topic: str) -> dict[str, list[TopicPartition]]:
-        """Drop the offsets of a topic that is deleted; return the partitions by group."""
+    def of_topic(self, topic: str) -> dict[str, list[TopicPartition]]:
+        """Return the partitions of a topic of which groups have offsets, or some that wait, by group."""
         by_group: dict[str, set[TopicPartition]] = {}
-        held: list[tuple[str, dict[TopicPartition, Any]]] = [*self._committed.items()]
+        held: list[tuple[str, Collection[TopicPartition]]] = [*self._committed.items()]
         held += [(each.group, each.offsets) for each in self._waiting]
-        for group, offsets in held:
-            for key in [each for each in offsets if each[0] == topic]:
-                del offsets[key]
-                by_group.setdefault(group, set()).add(key)
+        for group, keys in held:
+            of_topic = {key for key in keys if key[0] == topic}
+            if of_topic:
+                by_group.setdefault(group, set()).update(of_topic)
         return {group: sorted(keys) for group, keys in by_group.items()}
+
+    def forget(self, group: str, partitions: Collection[TopicPartition], record_offset: int) -> None:
+        """Drop the offsets of a group for some partitions, also those that wait, with records before a tombstone."""
+        committed = self._committed.get(group, {})
+        for key in partitions:
+            if key in committed and committed[key][1] < record_offset:
+                del committed[key]
+        for each in self._waiting:
+            if each.group == group and each.record_offset < record_offset:
+                for key in partitions:
+                    each.offsets.pop(key, None)
