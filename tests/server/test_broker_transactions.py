@@ -28,7 +28,7 @@ from kraftlog.server.broker import Broker
 from kraftlog.server.client_transactions import ClientProducer
 
 LIMIT = 30.0
-OFFSET_FETCH = 9
+OFFSET_FETCH, DELETE_GROUPS, OFFSET_DELETE = 9, 42, 47
 OLD, NEW = 11, 12  # versions of Produce: the older one requires AddPartitionsToTxn (KIP-890)
 
 
@@ -441,6 +441,39 @@ def fetch_offset(client: BrokerClient, **others: Any) -> tuple[int, int]:
     groups = [{"group_id": "g", "topics": [{"name": "orders", "partition_indexes": [0]}]}]
     answer = client.ask(OFFSET_FETCH, 9, {"groups": groups} | others)["groups"][0]["topics"][0]["partitions"][0]
     return answer["error_code"], answer["committed_offset"]
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("is_committed", [False, True])
+@pytest.mark.parametrize("whole_group", [False, True])
+def test_offsets_that_are_removed_do_not_come_back_with_their_transaction(
+    broker: Broker, whole_group: bool, is_committed: bool, restarts: bool
+):
+    with BrokerClient(broker) as client:
+        client.create("orders")
+        begun = client.init("t")
+        if is_committed:
+            assert commit_offsets(client, begun, 5, 3) == 0
+            begun = client.ask(END, 5, named(begun, committed=True))
+            assert fetch_offset(client) == (0, 3)
+        assert commit_offsets(client, begun, 5, 5) == 0
+        partitions = [{"name": "orders", "partitions": [{"partition_index": 0}]}]
+
+        def remove() -> int:
+            if whole_group:
+                return client.ask(DELETE_GROUPS, 2, {"groups_names": ["g"]})["results"][0]["error_code"]
+            return client.ask(OFFSET_DELETE, 0, {"group_id": "g", "topics": partitions})["error_code"]
+
+        assert remove() == 0
+        assert remove() == ErrorCode.GROUP_ID_NOT_FOUND
+        assert fetch_offset(client, require_stable=True) == (0, -1)
+    if restarts:
+        broker.restart()
+    with BrokerClient(broker) as client:
+        assert client.ask(END, 5, named(begun, committed=True))["error_code"] == 0
+        assert fetch_offset(client) == (0, -1)
+    broker.restart()
+    assert broker.store.committed("g") == {}
 
 
 @pytest.mark.parametrize("is_new", [False, True])

@@ -271,22 +271,26 @@ class GroupRequests:
         return {"results": [{"group_id": name, "error_code": await self._deleted(name)} for name in names]}
 
     async def _deleted(self, group_id: str) -> int:
-        group, offsets = self._groups.get(group_id), self._offsets.of(group_id)
-        if group is None and not offsets:
+        group, keys = self._groups.get(group_id), self._committed_or_pending(group_id)
+        if group is None and not keys:
             return ErrorCode.GROUP_ID_NOT_FOUND
         if group is not None and not _is_empty(group):
             return ErrorCode.NON_EMPTY_GROUP
-        code = await _code_of(partial(self._offsets.forget, group_id, [TopicPartition(*key) for key in offsets]))
+        code = await _code_of(partial(self._offsets.forget, group_id, keys))
         if not code and group is not None and _is_empty(group) and self._groups.get(group_id) is group:
             self._groups.remove(group_id)
             code = await self._groups.written(group_id)
         return code
 
+    def _committed_or_pending(self, group_id: str) -> set[TopicPartition]:
+        """Return the partitions of a group's offsets: a tombstone also ends those that wait for a transaction."""
+        return {TopicPartition(*key) for key in (*self._offsets.of(group_id), *self._offsets.unstable(group_id))}
+
     async def _delete_offsets(self, request: Request) -> Mapping[str, Any]:
         values = request.values
         group_id = values["group_id"]
-        group, offsets = self._groups.get(group_id), self._offsets.of(group_id)
-        if group is None and not offsets:
+        group, keys = self._groups.get(group_id), self._committed_or_pending(group_id)
+        if group is None and not keys:
             return {"error_code": ErrorCode.GROUP_ID_NOT_FOUND}
         codes: dict[TopicPartition, int] = {}
         for topic in values["topics"]:
@@ -297,7 +301,7 @@ class GroupRequests:
                 codes[key] = ErrorCode.NONE if is_known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 if is_known and group is not None and _may_subscribe(group, topic["name"]):
                     codes[key] = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
-        removed = [key for key, code in codes.items() if not code and key in offsets]
+        removed = [key for key, code in codes.items() if not code and key in keys]
         failed = await _code_of(partial(self._offsets.forget, group_id, removed))
         return {
             "error_code": failed,
