@@ -12,9 +12,15 @@ from typing import Any
 import pytest
 from test_connections import METADATA, Client
 
-from kraftlog.errors import KraftlogError
-from kraftlog.log_store.errors import ForkedStoreError, InvalidTransactionError
+from kraftlog.errors import KraftlogError, RecordTooLargeError
+from kraftlog.log_store.errors import (
+    ForkedStoreError,
+    InvalidTransactionError,
+    StorageError,
+    UnknownTopicOrPartitionError,
+)
 from kraftlog.log_store.partition import Partition
+from kraftlog.protocol.error_code import ErrorCode
 from kraftlog.protocol.request import Request
 from kraftlog.server.broker import Broker
 from kraftlog.server.options import LOOPBACK, ServerOptions
@@ -81,6 +87,20 @@ def test_an_error_of_the_server_is_a_line_in_its_log(error: Exception, caplog: p
 def test_an_error_of_a_client_is_its_own(caplog: pytest.LogCaptureFixture):
     assert _outcome_of(InvalidTransactionError("nothing to end")).error is not None
     assert caplog.records == []
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (StorageError("of a disk"), ErrorCode.NOT_COORDINATOR),
+        (OSError("of a disk"), ErrorCode.NOT_COORDINATOR),
+        (UnknownTopicOrPartitionError("no topic"), ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        (RecordTooLargeError("large"), ErrorCode.UNKNOWN_SERVER_ERROR),
+        (InvalidTransactionError("nothing to end"), ErrorCode.INVALID_TXN_STATE),
+    ],
+)
+def test_an_error_of_a_log_is_another_one_to_clients_of_a_coordinator(error: Exception, code: ErrorCode):
+    assert _outcome_of(error).coordinator_code == code
 
 
 def _outcome_of(error: Exception) -> Outcome[None]:

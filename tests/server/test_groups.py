@@ -346,7 +346,7 @@ def test_a_file_that_cannot_be_written_fails_the_commit(
         assert one.commit(12, member_id="", generation_id=-1) == ErrorCode.NONE
         with monkeypatch.context() as patch:
             patch.setattr(os, step, no_space)
-            assert one.commit(13, member_id="", generation_id=-1) == ErrorCode.KAFKA_STORAGE_ERROR
+            assert one.commit(13, member_id="", generation_id=-1) == ErrorCode.NOT_COORDINATOR
         assert one.committed() == (12, "why")
         assert [entry.name for entry in tmp_path.iterdir()] == ["offsets.json"]
         error = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))

@@ -12,13 +12,20 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from select import select
+from threading import Event
 
 import pyarrow as pa
 import pytest
-from broker_client import METADATA, PRODUCE, BrokerClient, batch, check, log_of, values_of
+from broker_client import ADD_OFFSETS, END, METADATA, PRODUCE, BrokerClient, batch, check, log_of, values_of
+from group_member import LEAVE, Member
+from test_broker_transactions import DELETE_GROUPS, OFFSET_DELETE, commit_offsets, named
 
 import kraftlog
 from broker_process import BrokerProcess
+from faulty_disk import FaultyDisk, no_space
+from kraftlog.disk.disk import use_disk
+from kraftlog.log_store.group_members import GroupMetadata
+from kraftlog.log_store.group_offsets import OffsetAndMetadata
 from kraftlog.protocol.error_code import ErrorCode
 from kraftlog.server.broker import Broker
 from kraftlog.server.server import Server
@@ -134,6 +141,47 @@ def test_file_descriptors_are_used_up(tmp_path: Path):
     assert log_of(path, "others") == [(number, str(number)) for number in range(50)]
     assert log_of(path, "third") == [(0, "four")]
     check(path)
+
+
+def test_coordinators_without_space(tmp_path: Path):
+    """Clients look for another one, as with Kafka, and try again; a producer without an id has none to look for."""
+    is_full = Event()
+    full = FaultyDisk(lambda step: no_space() if is_full.is_set() and step.name == "append" else None)
+    with use_disk(full), Broker(tmp_path) as broker, BrokerClient(broker) as client, Member(broker) as one:
+        client.create("orders")
+        one.join()
+        one.sync({one.member_id: b"a"})
+        for group in ("h", "i"):
+            broker.store.parts.groups.commit(GroupMetadata(group), {("orders", 0): OffsetAndMetadata(1)})
+        begun, other = client.init("t"), client.init("u")
+        assert commit_offsets(client, begun, 5, 5) == 0
+        offsets = {"group_id": "i", "topics": [{"name": "orders", "partitions": [{"partition_index": 0}]}]}
+        asks: list[Callable[[], int]] = [
+            lambda: one.commit(8),
+            lambda: one.join()["error_code"] or one.sync({one.member_id: b"b"})["error_code"],
+            lambda: client.ask(DELETE_GROUPS, 2, {"groups_names": ["h"]})["results"][0]["error_code"],
+            lambda: client.ask(OFFSET_DELETE, 0, offsets)["error_code"],
+            lambda: client.init("t")["error_code"],
+            lambda: client.ask(ADD_OFFSETS, 4, named(other, transactional_id="u", group_id="g"))["error_code"],
+            lambda: commit_offsets(client, other, 5, 7, transactional_id="u"),
+            lambda: client.ask(END, 5, named(other, transactional_id="u", committed=True))["error_code"],
+            lambda: one.ask(LEAVE, 5, {"group_id": "g", "members": [{"member_id": one.member_id}]})["error_code"],
+        ]
+        member_id, generation, cluster = one.member_id, one.generation, broker.store.parts.cluster
+        is_full.set()
+        assert [ask() for ask in asks] == [ErrorCode.NOT_COORDINATOR] * len(asks)
+        cluster._first_free_id = cluster._end_of_ids
+        assert client.init()["error_code"] == ErrorCode.KAFKA_STORAGE_ERROR
+        broker.kill()
+        is_full.clear()
+        broker.restart()
+        with BrokerClient(broker) as client, Member(broker) as one:
+            one.member_id, one.generation = member_id, generation
+            assert client.ask(END, 5, named(begun, committed=True))["error_code"] == 0
+            assert one.committed() == (5, "m")
+            assert one.commit(8) == 0
+            assert broker.store.groups() == ["g", "h", "i"]
+    check(tmp_path)
 
 
 @pytest.mark.parametrize(

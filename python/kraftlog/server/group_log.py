@@ -94,7 +94,7 @@ class GroupLog:
     def _code(self, group_id: str, records: Records) -> int:
         rows = [KeyAndValue(*one) for one in records.items()]
         try:
-            code = Outcome.of(lambda: self._storage.write_records(group_id, rows)).code
+            code = Outcome.of(lambda: self._storage.write_records(group_id, rows)).coordinator_code
         except Exception:  # the other groups must not be lost
             _log.exception("group %r: a change is not written; the next one tries again", group_id)
             return ErrorCode.UNKNOWN_SERVER_ERROR

@@ -384,7 +384,7 @@ def _may_subscribe(group: AnyGroup, topic: str) -> bool:
 
 
 async def _code_of(write: Callable[[], None]) -> int:
-    return (await asyncio.to_thread(Outcome.of, write)).code
+    return (await asyncio.to_thread(Outcome.of, write)).coordinator_code
 
 
 def _identity(values: Mapping[str, Any]) -> tuple[str, str | None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -14,6 +14,11 @@ Value = TypeVar("Value")
 
 _log = logging.getLogger("kraftlog.server")
 _OF_THE_SERVER = (ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.KAFKA_STORAGE_ERROR)
+_OF_A_COORDINATOR: Mapping[int, int] = {  # CoordinatorOperationExceptionHelper, TransactionStateManager
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,11 @@ class Outcome(Generic[Value]):
         if self.error is None:
             return ErrorCode.NONE
         return self.error.kafka_code if isinstance(self.error, KraftlogError) else ErrorCode.KAFKA_STORAGE_ERROR
+
+    @property
+    def coordinator_code(self) -> int:
+        """The error code of a part that a coordinator writes to its log: its clients know no other ones of a log."""
+        return _OF_A_COORDINATOR.get(self.code, self.code)
 
     @property
     def message(self) -> str | None:

@@ -210,7 +210,8 @@ def _producer(values: Mapping[str, Any]) -> ClientProducer:
 async def _answer(request: Request, run: Callable[[], dict[str, Any] | None]) -> dict[str, Any]:
     """Run in a thread; return the fields of the response, or the error of the protocol."""
     outcome = await asyncio.to_thread(Outcome.of, run)
-    code = outcome.code
+    has_coordinator = request.values.get("transactional_id", "") is not None  # and not only asks for a producer id
+    code = outcome.coordinator_code if has_coordinator else outcome.code
     if isinstance(outcome.error, ProducerFencedError) and request.version < _KNOWS_FENCED.get(request.api.key, 0):
         code = InvalidProducerEpochError.kafka_code
     return {"error_code": code} | (outcome.value or {})
