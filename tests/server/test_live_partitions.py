@@ -215,6 +215,18 @@ def test_a_clean_during_a_fetch_skips_no_record(compacted: kraftlog.LogStore, mo
     assert len(stays(compacted)) < 40
 
 
+def test_what_was_read_while_segments_changed_is_read_again(compacted: kraftlog.LogStore):
+    partition, counts = compacted._open_partition(KEY), list[int]()
+
+    def read() -> int:
+        counts.append(len(counts))
+        if len(counts) == 1:
+            compacted.clean(["orders"])
+        return len(counts)
+
+    assert partition.while_unchanged(read) == 2
+
+
 def test_a_fetch_waits_while_a_segment_is_replaced(compacted: kraftlog.LogStore, monkeypatch: pytest.MonkeyPatch):
     """An event loop may not, and the last segment need not."""
     live = LivePartition(compacted, KEY)
