@@ -25,6 +25,7 @@ CLUSTER = "a3JhZnRsb2ctaW50ZXJvcA"  # any 16 bytes in base64
 START_LIMIT = 240.0
 STOP_LIMIT = 240.0  # the first one archives its classes, which takes long on a busy machine
 MARKERS_LIMIT = 60.0
+_SHOWN = 4_000  # characters
 _STATIC_QUORUM = "controller.quorum.voters", f"{NODE}@127.0.0.1:{{controller}}"
 _DYNAMIC_QUORUM = "controller.quorum.bootstrap.servers", "127.0.0.1:{controller}"
 # With these a node has ACLs, and lets the tests do anything all the same.
@@ -81,6 +82,8 @@ class Node:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if error is None:
             self._observe("live")
+        else:
+            error.add_note(f"Kafka said last:\n{self.output()[-_SHOWN:]}")
         code = self.stop()
         # 143 is the JVM's code for an end by SIGTERM after its shutdown hooks.
         assert error is not None or code in (0, 143), f"Kafka ended with {code}:\n{self.output()}"
