@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pytest
 
 import kraftlog
+from compacted_log import write_compacted
 from kraftlog import LogStore, process
 from kraftlog.errors import CorruptRecordError
 from kraftlog.log_store.consumer import Consumer
@@ -270,12 +271,7 @@ def test_damage_is_met_at_each_poll(store: LogStore):
 def test_a_clean_meanwhile_skips_no_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str):
     """The byte at which it would begin is one of the file before, and that of another record in the one after."""
     with LogStore(tmp_path, fsync="close") as store, store.consumer() as consumer:
-        store.create_topic("orders", configs={"cleanup.policy": "compact"})
-        with store.producer() as producer:
-            for number in range(300):
-                producer.send("orders", key=f"{number % 2 * number:05d}", value=f"{number:01000d}")
-                producer.flush()
-        store._open_partition(("orders", 0)).roll()
+        write_compacted(store, 300)
         consumer.assign([("orders", 0)])
         consumer.seek(("orders", 0), 100)
         found = list[int]()

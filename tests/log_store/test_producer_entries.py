@@ -140,7 +140,7 @@ def test_states_of_a_log():
 
 
 def test_batches_of_an_older_epoch_of_a_log():
-    """A marker that raises the epoch, as with transaction version 2, ends what is known again."""
+    """Behind a marker that raises the epoch, as with transaction version 2, none of them is a duplicate."""
     batches = LastBatches([ProducerState(7, 2, 4, 104, 2, 0, -1, 100)]).by_epoch()
     entry = ProducerEntries([ProducerState(7, 3, -1, -1, 0, 0, 0, None)], batches).get(7)
     assert entry is not None

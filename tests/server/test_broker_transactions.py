@@ -233,7 +233,7 @@ def test_the_first_sequence_behind_the_end_of_a_transaction_is_0(broker: Broker)
         begun = client.init("t")
         assert client.produce(of(begun, "a", sequence=0), version=NEW, transactional_id="t")["error_code"] == 0
         begun = client.ask(END, 5, named(begun, committed=True))
-        codes = [  # two requests on their way, of which the first is lost
+        codes = [  # two requests in flight; the first one is lost
             client.produce(of(begun, str(sequence), sequence=sequence), version=NEW, transactional_id="t")["error_code"]
             for sequence in (1, 0, 1)
         ]
@@ -504,7 +504,7 @@ def test_offsets_count_with_their_transaction(broker: Broker, is_new: bool):
 
 
 def test_offsets_of_a_member_that_waits_for_its_assignment_count_in_a_transaction(broker: Broker):
-    """Its generation is the current one; a commit outside of a transaction is told of the rebalance."""
+    """Its generation is the current one; a commit outside of a transaction fails with REBALANCE_IN_PROGRESS."""
     with BrokerClient(broker) as client, Member(broker) as member:
         client.create("orders")
         begun = client.init("t")

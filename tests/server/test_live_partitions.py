@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import kraftlog
+from compacted_log import write_compacted
 from kraftlog.codec.options import READ_COMMITTED, READ_UNCOMMITTED
 from kraftlog.disk.local_file import LocalFile
 from kraftlog.disk.waiting import WouldWait, without_waiting
@@ -174,12 +175,7 @@ def test_a_segment_that_is_removed_before_it_is_read(tmp_path: Path, monkeypatch
 def compacted(tmp_path: Path) -> Iterator[kraftlog.LogStore]:
     """Return a store with a closed segment, of which a cleaner removes each second batch; all have the same size."""
     with kraftlog.LogStore(tmp_path, fsync="close") as store:
-        store.create_topic("orders", configs={"cleanup.policy": "compact"})
-        with store.producer() as producer:
-            for number in range(60):
-                producer.send("orders", key=f"{number % 2 * number:05d}", value=f"{number:01000d}")
-                producer.flush()
-        store._open_partition(("orders", 0)).roll()
+        write_compacted(store, 60)
         with store.producer() as producer:
             producer.send("orders", key="the last segment is not cleaned", value="")
         yield store

@@ -187,7 +187,7 @@ class Group:
         return member
 
     def _drop_pending(self, member_id: str) -> None:
-        """Forget an id that no client has joined with; a rebalance does not wait for it any more."""
+        """Forget an id that no client has joined with; a rebalance no longer waits for it."""
         self._pending.pop(member_id).cancel()
         self._join_if_all_have()
 
@@ -421,7 +421,7 @@ class Group:
             self._touch(member)
 
     def _touch(self, member: Member) -> None:
-        """Begin the session of a member anew; while it waits to join or to sync it has none."""
+        """Restart the session of a member; while the member waits to join or to sync it has none."""
         if member.expiry is not None:
             member.expiry.cancel()
         if member.joined is not None or member.synced is not None:
